@@ -1,0 +1,58 @@
+#pragma once
+// SPDX-License-Identifier: BSD-3-Clause
+// A list's rules as the classifiers see them: names resolved to indices, absent keys to full masks. First match wins.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "net/flow_key.h"
+#include "net/prefix.h"
+
+namespace cachewire::acl {
+
+enum class Action : std::uint8_t { permit, deny };
+
+struct PortRange {
+    std::uint16_t first = 0;
+    std::uint16_t last = 65535;
+    [[nodiscard]] bool is_any() const noexcept { return first == 0 && last == 65535; }
+};
+
+struct Rule {
+    std::string name;
+    Action action = Action::deny;
+    std::vector<std::uint16_t> in_interfaces;  // snapshot indices, any of them; empty: every interface
+    std::optional<std::uint8_t> proto;
+    std::optional<net::Prefix> src;  // a rule with a prefix matches that family only
+    std::optional<net::Prefix> dst;
+    // Constraints on L4 fields (ports, flags, ICMP) match only packets whose L4 header is present: never later fragments.
+    PortRange src_ports;
+    PortRange dst_ports;
+    std::uint8_t tcp_flags = 0;
+    std::uint8_t tcp_flags_mask = 0;
+    std::optional<std::uint8_t> icmp_type;
+    std::optional<std::uint8_t> icmp_code;
+    std::optional<std::uint8_t> dscp;
+    std::uint8_t match_flags = 0;       // value of FlowKey::match_flags ...
+    std::uint8_t match_flags_mask = 0;  // ... under this mask (fragment: none | first | later | any)
+
+    [[nodiscard]] bool needs_l4() const noexcept;
+};
+
+struct List {
+    std::string name;
+    Action default_action = Action::deny;
+    bool stateful = false;
+    std::vector<Rule> rules;
+};
+
+inline constexpr std::uint32_t kDefaultRule = 0xffffffff;
+
+// Index of the matching rule, or kDefaultRule; `action` is the rule's or the list's default.
+struct Verdict {
+    std::uint32_t rule = kDefaultRule;
+    Action action = Action::deny;
+};
+
+}  // namespace cachewire::acl

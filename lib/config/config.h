@@ -1,0 +1,155 @@
+#pragma once
+// SPDX-License-Identifier: BSD-3-Clause
+// One configuration file as plain structs: units resolved, references checked, defaults filled in, nothing derived.
+// Written by config::load, read by app, port and control; never seen by a worker.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "net/mac.h"
+#include "net/prefix.h"
+
+namespace cachewire::config {
+
+enum class Rpf { none, loose, strict };
+enum class SessionMode { none, cache, track };
+enum class AclAction { permit, deny, reject };
+enum class Metadata { session, mbuf_dynfield };
+enum class OnPolicyChange { revalidate, keep, kill };
+enum class Accounting { l1, l2, l3 };
+enum class PolicerType { single };
+enum class FragmentMatch { any_packet, none, first, later, any_fragment };
+
+struct Workers {
+    std::vector<unsigned> lcores;  // empty: auto, every lcore but the main one
+};
+
+struct Memory {
+    std::uint32_t mbufs = 0;  // 0: auto
+    std::uint16_t mbuf_size = 2176;
+    std::uint16_t mempool_cache = 256;
+};
+
+struct Pipeline {
+    std::uint16_t burst = 32;            // 1-256
+    std::uint16_t prefetch_header = 8;   // lanes ahead
+    std::uint16_t prefetch_session = 0;  // lanes ahead; 0: auto
+};
+
+struct Port {
+    std::string name;
+    std::string device;
+    std::uint16_t rxq = 0;  // 0: auto
+    std::uint16_t txq = 0;
+    std::uint16_t rxd = 1024;
+    std::uint16_t txd = 1024;
+    std::uint16_t mtu = 1500;
+    bool promiscuous = false;
+    std::optional<net::Mac> mac;  // nullopt: the device's own
+};
+
+struct Match {  // port index; vlan 0: untagged or priority-tagged, nullopt: any
+    std::size_t port;
+    std::optional<std::uint16_t> vlan;
+    std::optional<std::uint16_t> inner_vlan;
+};
+
+struct Tenant {
+    std::string name;
+    std::uint16_t id = 0;
+    std::vector<Match> match;
+    SessionMode sessions = SessionMode::none;
+    std::optional<std::size_t> acl;          // index into Config::acls
+    std::optional<std::size_t> policer_in;   // index into Config::policers
+    std::optional<std::size_t> policer_out;
+};
+
+struct InterfaceAddress {
+    net::Address address;  // with host bits
+    net::Prefix prefix;    // the connected network
+};
+
+struct Interface {
+    std::string name;
+    std::size_t port;                        // index into Config::ports
+    std::uint16_t vlan = 0;                  // 0: untagged. [5] keeps it 0 for now
+    std::uint16_t inner_vlan = 0;
+    std::size_t tenant;                      // index into Config::tenants
+    std::uint16_t mtu = 1500;
+    std::vector<InterfaceAddress> addresses;
+};
+
+struct Neighbor {
+    std::size_t tenant;
+    net::Address address;
+    net::Mac mac;
+};
+
+struct Route {
+    std::size_t tenant;
+    net::Prefix prefix;
+    std::optional<net::Address> via;         // nullopt with drop
+    bool drop = false;
+};
+
+struct PortRange {
+    std::uint16_t first = 0;
+    std::uint16_t last = 65535;
+};
+
+struct AclRule {
+    std::string name;  // may be empty
+    unsigned line = 0; // in the file it came from
+    AclAction action = AclAction::deny;
+    std::string in;    // interface or port name; empty: any
+    std::optional<std::uint8_t> proto;
+    std::optional<net::Prefix> src;  // nullopt: any address of any family
+    std::optional<net::Prefix> dst;
+    std::optional<PortRange> src_ports;
+    std::optional<PortRange> dst_ports;
+    std::optional<std::uint8_t> tcp_flags;       // value ...
+    std::uint8_t tcp_flags_mask = 0;             // ... under this mask
+    std::optional<std::uint8_t> icmp_type;
+    std::optional<std::uint8_t> icmp_code;
+    std::optional<std::uint8_t> dscp;
+    FragmentMatch fragment = FragmentMatch::any_packet;
+};
+
+struct Acl {
+    std::string name;
+    AclAction default_action = AclAction::deny;
+    bool stateful = false;
+    std::vector<AclRule> rules;
+};
+
+struct Sessions {
+    std::uint32_t capacity = 1048576;  // in all, split over the workers
+};
+
+struct Policer {
+    std::string name;
+    PolicerType type = PolicerType::single;
+    std::uint64_t rate_bps = 0;     // bit/s
+    std::uint64_t burst_bytes = 0;  // 0: auto
+    Accounting accounting = Accounting::l2;
+};
+
+struct Config {
+    std::string path;
+    std::string sha256;
+    std::vector<std::string> eal;
+    Workers workers;
+    Memory memory;
+    Pipeline pipeline;
+    std::vector<Port> ports;
+    std::vector<Tenant> tenants;  // at least one: "default", id 0, when the file has none
+    std::vector<Interface> interfaces;
+    std::vector<Neighbor> neighbors;
+    std::vector<Route> routes;
+    std::vector<Acl> acls;
+    Sessions sessions;
+    std::vector<Policer> policers;
+};
+
+}  // namespace cachewire::config

@@ -1,0 +1,82 @@
+#pragma once
+// SPDX-License-Identifier: BSD-3-Clause
+// Every way a packet can end without leaving. The name is the key in /cachewire/drops, the text is what docs and tables show.
+// To find the line that drops: grep DropReason::NAME in stages/.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace cachewire::pipeline {
+
+// clang-format off
+#define CACHEWIRE_DROP_REASONS(X)                                                                                        \
+    X(frame_short,           "shorter than an Ethernet header")                                                        \
+    X(vlan_truncated,        "ends inside a VLAN tag")                                                                 \
+    X(vlan_depth,            "more than two VLAN tags")                                                                \
+    X(foreign_mac,           "unicast to another station's MAC address")                                               \
+    X(not_ip,                "EtherType is neither IPv4, IPv6 nor ARP")                                                \
+    X(arp,                   "ARP, which nothing here answers yet")                                                    \
+    X(no_tenant,             "no tenant matches the port and VLAN")                                                    \
+    X(no_interface,          "the tenant has no interface on this port and VLAN")                                      \
+    X(headers_chained,       "headers spread over buffers and could not be pulled together")                           \
+    X(ip4_truncated,         "ends inside the IPv4 header")                                                            \
+    X(ip4_version,           "EtherType says IPv4, the header another version (RFC 1812 5.2.2)")                        \
+    X(ip4_header_length,     "IPv4 header length under 20 bytes or over the packet (RFC 1812 5.2.2)")                   \
+    X(ip4_total_length,      "IPv4 total length under the header or over the frame (RFC 1812 5.2.2)")                   \
+    X(ip4_checksum,          "IPv4 header checksum is wrong (RFC 1812 5.2.2)")                                          \
+    X(ip4_options,           "IPv4 options malformed, or source routing, which is not done")                           \
+    X(ip6_truncated,         "ends inside the IPv6 header")                                                            \
+    X(ip6_version,           "EtherType says IPv6, the header another version")                                        \
+    X(ip6_payload_length,    "IPv6 payload length is over the frame, or a jumbogram")                                  \
+    X(ip6_extension_truncated, "an IPv6 extension header or option runs past the packet")                              \
+    X(ip6_extension_limit,   "more than 8 IPv6 extension headers or 256 bytes of them")                                \
+    X(ip6_extension_order,   "hop-by-hop header not first (RFC 8200 4.1)")                                             \
+    X(ip6_routing_header,    "IPv6 routing header type 0 (RFC 5095)")                                                  \
+    X(martian_source,        "source address that can't be one (RFC 1812 5.3.7, RFC 4291)")                             \
+    X(martian_destination,   "destination address that is never routed (RFC 1812 5.3.7, RFC 4291)")                     \
+    X(broadcast,             "limited, link-layer or directed broadcast; routers don't pass it on")                    \
+    X(multicast,             "multicast, which is not routed")                                                         \
+    X(fragment_length,       "fragment past 65535 bytes, or not a multiple of 8 before the last")                       \
+    X(l4_truncated,          "ends inside the TCP, UDP, SCTP or ICMP header")                                          \
+    X(tcp_data_offset,       "TCP data offset under 20 bytes or past the segment")                                     \
+    X(udp_length,            "UDP length under 8 or over the IP payload")                                              \
+    X(session_state,         "no session, and this packet can't begin one")                                            \
+    X(session_table_full,    "session table at capacity")                                                              \
+    X(session_bucket_full,   "no free slot in both buckets")                                                           \
+    X(acl_deny,              "a deny rule of the tenant's list")                                                       \
+    X(acl_default,           "no rule matched and the list's default is deny")                                         \
+    X(no_route,              "no route to the destination in the tenant's VRF")                                        \
+    X(route_drop,            "the route says drop")                                                                    \
+    X(no_neighbor,           "the next hop's MAC address is not known")                                                \
+    X(local,                 "addressed to the router itself, where nothing answers yet")                              \
+    X(ttl_exceeded,          "TTL or hop limit used up (RFC 1812 5.3.1)")                                               \
+    X(mtu_exceeded,          "longer than the egress MTU")                                                             \
+    X(policer,               "over the policer's rate")                                                                \
+    X(tx_full,               "the device did not take it and the TX buffer is full")                                   \
+    X(port_down,             "the egress port is administratively down")                                               \
+    X(shutdown,              "still held when the drain at shutdown ran out of time")
+// clang-format on
+
+enum class DropReason : std::uint8_t {
+#define X(name, text) name,
+    CACHEWIRE_DROP_REASONS(X)
+#undef X
+};
+
+#define X(name, text) +1
+inline constexpr std::size_t kDropReasons = 0 CACHEWIRE_DROP_REASONS(X);
+#undef X
+
+struct DropReasonText {
+    std::string_view name;
+    std::string_view text;
+};
+
+inline constexpr std::array<DropReasonText, kDropReasons> kDropReasonTexts = {{
+#define X(name, text) {#name, text},
+    CACHEWIRE_DROP_REASONS(X)
+#undef X
+}};
+
+}  // namespace cachewire::pipeline

@@ -1,0 +1,90 @@
+#pragma once
+// SPDX-License-Identifier: BSD-3-Clause
+// Everything of the configuration that a worker reads, immutable from publication until the grace period after its successor.
+// Built by control::SnapshotBuilder, published by control::Publisher; a worker takes the pointer once per iteration.
+//
+// Indices (port, interface, tenant, next hop, policer attachment) are stable over reloads for the objects that stay, because
+// sessions and per-worker state hold them.
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "acl/classifier.h"
+#include "net/flow_hash.h"
+#include "net/mac.h"
+#include "pipeline/descriptor.h"
+#include "qos/policer.h"
+#include "route/fib.h"
+#include "route/next_hop.h"
+
+namespace cachewire::pipeline {
+
+inline constexpr std::uint16_t kMaxPorts = 64;
+inline constexpr std::uint16_t kMaxTenants = 4096;     // slots; slot 0 is "", what belongs to no tenant
+inline constexpr std::uint16_t kMaxInterfaces = 8192;
+inline constexpr std::uint16_t kNoInterface = 0xffff;
+inline constexpr std::uint16_t kNoTenant = 0;
+
+enum class SessionMode : std::uint8_t { none, cache, track };
+
+// What a port and tag stack map to: the tenant, and the interface whose L3 it is (kNoInterface: none there).
+struct Attachment {
+    std::uint16_t tenant = kNoTenant;
+    std::uint16_t interface = kNoInterface;
+};
+
+// Tag stack -> attachment. `outer` 0 stands for untagged and priority-tagged. Most ports have no tags at all, so the untagged
+// answer stands beside the pointer to the table of tagged ones.
+struct TaggedAttachment {
+    std::uint16_t outer, inner;  // inner 0: one tag
+    Attachment attachment;
+};
+
+struct Port {
+    net::Mac mac;                       // frames for other unicast addresses are dropped
+    bool admin_up = true;
+    std::uint16_t ethdev = 0;           // DPDK port id
+    std::uint16_t txq = 1;              // queues; worker w uses w % txq
+    std::uint16_t tag_bytes_stripped = 0;
+    Attachment untagged;
+    std::vector<TaggedAttachment> tagged;     // sorted by (outer, inner)
+    std::vector<TaggedAttachment> wildcards;  // by specificity: match port + vlan with any inner; outer 0xffff: any
+};
+
+struct Interface {
+    net::Mac mac;
+    std::uint16_t port = 0;
+    std::uint16_t tenant = kNoTenant;
+    std::uint16_t mtu = 1500;
+};
+
+struct Tenant {
+    SessionMode sessions = SessionMode::none;
+    bool stateful = false;                   // replies of permitted sessions pass
+    std::uint16_t policy_generation = 0;     // bumped when anything that a verdict depends on changes
+    std::uint16_t route_generation = 0;      // of its VRF
+    std::uint16_t policer_in = kNoPolicer;   // index into Snapshot::policers and WorkerState's states
+    std::uint16_t policer_out = kNoPolicer;
+    const acl::Classifier* acl = nullptr;    // null: permit
+    const route::FibView* fib = nullptr;     // never null for a tenant in use
+};
+
+struct Snapshot {
+    std::uint64_t generation = 0;  // config_generation it came from
+    net::HashSeed hash_seed;
+    std::uint16_t burst = 32;
+    std::uint8_t prefetch_header = 8;
+    std::uint8_t prefetch_session = 6;
+    std::vector<Port> ports;
+    std::vector<Interface> interfaces;
+    std::vector<Tenant> tenants;  // by slot
+    std::vector<route::NextHop> next_hops;
+    std::vector<qos::PolicerProfile> policers;  // by attachment
+
+    // What keeps the raw pointers above alive.
+    std::vector<std::shared_ptr<const acl::Classifier>> classifiers;
+    std::vector<std::shared_ptr<const route::FibView>> fibs;
+};
+
+}  // namespace cachewire::pipeline

@@ -1,0 +1,77 @@
+#pragma once
+// SPDX-License-Identifier: BSD-3-Clause
+// Everything one worker writes, allocated on its socket and passed by reference: no thread_local, no globals, one writer per
+// line. Telemetry reads the counters (relaxed) and the published ledger line; nothing else is shared.
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/cache_line.h"
+#include "base/counter.h"
+#include "base/seq_lock.h"
+#include "pipeline/burst.h"
+#include "pipeline/snapshot.h"
+#include "port/tx_buffer.h"
+#include "qos/policer.h"
+#include "session/outcome.h"
+#include "session/table.h"
+
+namespace cachewire::pipeline {
+
+// The names that /cachewire/stage/stats uses, in the packet's order. lb is filled by a later stage.
+enum class StageId : std::uint8_t { rx, parse, session, acl, lb, route, qos, tx };
+inline constexpr std::size_t kStages = 8;
+inline constexpr std::array<const char*, kStages> kStageNames = {"rx", "parse", "session", "acl", "lb", "route", "qos", "tx"};
+
+// worker: rw; telemetry: ro
+struct alignas(base::kCacheLine) StageCounters {
+    base::Counter packets, bursts, cycles;
+};
+
+// worker: rw; telemetry: ro. `packets` and `bytes` are L2 without FCS.
+struct alignas(base::kCacheLine) PortCounters {
+    base::Counter rx_packets, rx_bytes, tx_packets, tx_bytes, tx_dropped;
+};
+
+// worker: rw; telemetry: ro. By tenant slot; slot 0 counts what has no tenant.
+struct alignas(base::kCacheLine) TenantCounters {
+    std::array<base::Counter, kDropReasons> drops;
+};
+
+// worker: rw; telemetry: ro
+struct alignas(base::kCacheLine) LoopCounters {
+    base::Counter iterations, busy_cycles, total_cycles, longest_gap_cycles;
+};
+
+// rx + originated = tx + dropped + punted + consumed + held, at every burst boundary.
+struct LedgerLine {
+    std::uint64_t rx = 0, tx = 0, dropped = 0, punted = 0, consumed = 0, originated = 0, held = 0;
+};
+
+struct RxQueue {
+    std::uint16_t port;    // index in the snapshot
+    std::uint16_t ethdev;  // DPDK port id
+    std::uint16_t queue;
+};
+
+struct WorkerState {
+    unsigned lcore = 0;
+    int socket = 0;
+    std::uint64_t now_tsc = 0;     // taken once per burst
+    RxQueue rx_queue{};            // the queue that the RX stage reads now
+    LedgerLine ledger;             // worker only; published below
+    Burst burst;
+    std::unique_ptr<session::Table> sessions;  // never null
+    session::OutcomeTable outcomes;
+    std::vector<qos::PolicerState> policers;   // by attachment, fixed size: zero-filled is a full bucket
+    std::array<port::TxBuffer, kMaxPorts> tx;  // by snapshot port
+
+    std::array<StageCounters, kStages> stages;
+    std::array<PortCounters, kMaxPorts> ports;
+    std::vector<TenantCounters> tenants;       // kMaxTenants
+    LoopCounters loop;
+    base::SeqLock<LedgerLine> published_ledger;
+};
+
+}  // namespace cachewire::pipeline
