@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// The one hash of a flow: keyed, symmetric (both directions of a session give the same value), over tenant and tuple. Used for
-// the session's bucket and for its owner. A multiply-fold with secret keys and never a CRC: two keys that collide in CRC32C
-// collide under every seed, so an attacker could aim at one bucket.
+// The one hash of a flow: keyed, symmetric (both directions of a session give the same value), over tenant and tuple.
+// Used for the session's bucket and for its owner. A multiply-fold with secret keys and never a CRC: two keys that
+// collide in CRC32C collide under every seed, so an attacker could aim at one bucket.
 #include <cstdint>
 #include <cstring>
 

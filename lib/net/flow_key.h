@@ -1,10 +1,11 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// What identifies a packet's flow, and what its first packet adds for policy. Written by the parser, read by session look-up,
-// ACL and LPM straight out of this memory: field offsets double as rte_acl input offsets, so all bytes stand as on the wire.
+// What identifies a packet's flow, and what its first packet adds for policy. Written by the parser, read by session
+// look-up, ACL and LPM straight out of this memory: field offsets double as rte_acl input offsets, so all bytes stand
+// as on the wire.
 //
-// One type for both families: an IPv4 address stands as ::ffff:a.b.c.d (RFC 4291 2.5.5.2). The parser drops IPv6 packets that
-// carry such an address, so the form is unambiguous and no code below needs a twin.
+// One type for both families: an IPv4 address stands as ::ffff:a.b.c.d (RFC 4291 2.5.5.2). The parser drops IPv6
+// packets that carry such an address, so the form is unambiguous and no code below needs a twin.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -44,16 +45,17 @@ static_assert(sizeof(Address) == 16);
 inline constexpr std::uint8_t kL4Known = 1;        // ports, TCP flags or ICMP type are really this packet's
 inline constexpr std::uint8_t kFirstFragment = 2;  // offset 0, more to come
 inline constexpr std::uint8_t kLaterFragment = 4;  // offset > 0: no L4 header here, never matches a port rule
-inline constexpr std::uint8_t kHasOptions = 8;     // IPv4 options or IPv6 extension headers other than a fragment header
+inline constexpr std::uint8_t kHasOptions = 8;  // IPv4 options or IPv6 extension headers other than a fragment header
+inline constexpr std::uint8_t kFragment = 16;   // set beside either fragment bit, so that one mask finds both
 
 struct alignas(16) FlowKey {
-    Address src;                     // 0
-    Address dst;                     // 16
-    std::uint16_t src_port_be = 0;   // 32  TCP, UDP, SCTP; for ICMP echo the identifier in both; else 0
-    std::uint16_t dst_port_be = 0;   // 34
-    std::uint16_t tenant = 0;        // 36  slot in the snapshot, host order, dense
-    std::uint8_t proto = 0;          // 38  of the upper layer, after IPv6 extension headers
-    std::uint8_t reserved = 0;       // 39  0
+    Address src;                    // 0
+    Address dst;                    // 16
+    std::uint16_t src_port_be = 0;  // 32  TCP, UDP, SCTP; for ICMP echo the identifier in both; else 0
+    std::uint16_t dst_port_be = 0;  // 34
+    std::uint16_t tenant = 0;       // 36  slot in the snapshot, host order, dense
+    std::uint8_t proto = 0;         // 38  of the upper layer, after IPv6 extension headers
+    std::uint8_t reserved = 0;      // 39  0
     // What follows is not identity: first-packet fields, which a verdict depends on and the session keeps cold.
     std::uint16_t in_interface_be = 0;  // 40  index in the snapshot
     std::uint8_t tcp_flags = 0;         // 42
