@@ -17,6 +17,7 @@ struct PortRange {
     std::uint16_t first = 0;
     std::uint16_t last = 65535;
     [[nodiscard]] bool is_any() const noexcept { return first == 0 && last == 65535; }
+    friend bool operator==(const PortRange&, const PortRange&) = default;
 };
 
 struct Rule {
@@ -26,7 +27,8 @@ struct Rule {
     std::optional<std::uint8_t> proto;
     std::optional<net::Prefix> src;  // a rule with a prefix matches that family only
     std::optional<net::Prefix> dst;
-    // Constraints on L4 fields (ports, flags, ICMP) match only packets whose L4 header is present: never later fragments.
+    // Constraints on L4 fields (ports, flags, ICMP) match only packets whose L4 header is present: never later
+    // fragments.
     PortRange src_ports;
     PortRange dst_ports;
     std::uint8_t tcp_flags = 0;
@@ -38,6 +40,7 @@ struct Rule {
     std::uint8_t match_flags_mask = 0;  // ... under this mask (fragment: none | first | later | any)
 
     [[nodiscard]] bool needs_l4() const noexcept;
+    friend bool operator==(const Rule&, const Rule&) = default;
 };
 
 struct List {
@@ -45,6 +48,7 @@ struct List {
     Action default_action = Action::deny;
     bool stateful = false;
     std::vector<Rule> rules;
+    friend bool operator==(const List&, const List&) = default;
 };
 
 inline constexpr std::uint32_t kDefaultRule = 0xffffffff;

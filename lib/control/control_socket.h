@@ -4,7 +4,8 @@
 // <runtime dir>/<file prefix>/cachewire_control. One JSON object a line in, one a line out:
 //   {"command": "reload", "dry_run": true}   ->   {"ok": true, ...} or {"ok": false, "error": "...", "diagnostics": [...]}
 // Served by the control thread from its poll loop, so commands never run beside each other. Slow or idle clients cost a
-// file descriptor and nothing else: reads and writes never block, lines over 64 KiB and clients over 32 are refused.
+// file descriptor and nothing else: reads and writes never block, lines over 64 KiB are refused, at the 33rd client the one
+// that was silent for longest is told and closed, one command of each client is run a turn.
 #include <functional>
 #include <memory>
 #include <string>

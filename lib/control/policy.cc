@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "control/policy.h"
+
+#include <algorithm>
+
+namespace cachewire::control {
+
+namespace {
+
+// An interface of that name wins over a port, which stands for all interfaces on it.
+std::vector<std::uint16_t> interfaces_named(const config::Config& config, const std::string& name, Registry& registry) {
+    if (name.empty()) return {};
+    std::vector<std::uint16_t> indices;
+    for (const auto& interface : config.interfaces)
+        if (interface.name == name) return {registry.interfaces.get(name)};
+    for (const auto& interface : config.interfaces)
+        if (config.ports[interface.port].name == name) indices.push_back(registry.interfaces.get(interface.name));
+    std::sort(indices.begin(), indices.end());
+    return indices;
+}
+
+void set_fragment(config::FragmentMatch match, acl::Rule& rule) {
+    using config::FragmentMatch;
+    switch (match) {
+        case FragmentMatch::any_packet: return;
+        case FragmentMatch::none: rule.match_flags_mask = net::kFragment; return;
+        case FragmentMatch::first: rule.match_flags = rule.match_flags_mask = net::kFirstFragment; return;
+        case FragmentMatch::later: rule.match_flags = rule.match_flags_mask = net::kLaterFragment; return;
+        case FragmentMatch::any_fragment: rule.match_flags = rule.match_flags_mask = net::kFragment; return;
+    }
+}
+
+acl::Rule compile_rule(const config::Config& config, const config::AclRule& rule, Registry& registry) {
+    acl::Rule out;
+    out.name = rule.name;
+    out.action = rule.action == config::AclAction::permit ? acl::Action::permit : acl::Action::deny;
+    out.in_interfaces = interfaces_named(config, rule.in, registry);
+    out.proto = rule.proto;
+    out.src = rule.src;
+    out.dst = rule.dst;
+    if (rule.src_ports) out.src_ports = {rule.src_ports->first, rule.src_ports->last};
+    if (rule.dst_ports) out.dst_ports = {rule.dst_ports->first, rule.dst_ports->last};
+    out.tcp_flags = rule.tcp_flags.value_or(0);
+    out.tcp_flags_mask = rule.tcp_flags_mask;
+    out.icmp_type = rule.icmp_type;
+    out.icmp_code = rule.icmp_code;
+    out.dscp = rule.dscp;
+    set_fragment(rule.fragment, out);
+    return out;
+}
+
+}  // namespace
+
+acl::List compile_list(const config::Config& config, const config::Acl& acl, Registry& registry) {
+    acl::List list;
+    list.name = acl.name;
+    list.default_action = acl.default_action == config::AclAction::permit ? acl::Action::permit : acl::Action::deny;
+    list.stateful = acl.stateful;
+    list.rules.reserve(acl.rules.size());
+    for (const auto& rule : acl.rules) list.rules.push_back(compile_rule(config, rule, registry));
+    return list;
+}
+
+qos::PolicerConfig policer_config(const config::Policer& policer) {
+    static constexpr qos::Accounting kAccounting[] = {qos::Accounting::l1, qos::Accounting::l2, qos::Accounting::l3};
+    return {policer.name, policer.rate_bps, policer.burst_bytes, kAccounting[static_cast<unsigned>(policer.accounting)]};
+}
+
+}  // namespace cachewire::control

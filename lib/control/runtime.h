@@ -1,0 +1,105 @@
+#pragma once
+// SPDX-License-Identifier: BSD-3-Clause
+// A running cachewire: ports, workers, the published configuration, the sockets, and the control loop on the main lcore.
+// EAL is up before it and cleaned up after it. Everything here runs on the main lcore except telemetry handlers, which take
+// `mutex_` and read counters.
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "config/config.h"
+#include "config/load.h"
+#include "control/control_socket.h"
+#include "control/publisher.h"
+#include "control/signals.h"
+#include "control/snapshot_builder.h"
+#include "control/workers.h"
+#include "port/port.h"
+#include "telemetry/endpoints.h"
+
+namespace cachewire::control {
+
+struct RunOptions {
+    unsigned stats_period_s = 0;        // 0: no table
+    std::optional<unsigned> duration_s; // stop after
+    std::optional<unsigned> idle_s;     // stop when no port has received for that long
+    std::function<void()> on_stats;     // called every stats period, and once at the end
+};
+
+enum class State { starting, running, draining };
+
+class Runtime {
+  public:
+    // `lcores`: of the workers. Configures ports, takes memory, publishes generation 1; throws base::MachineError.
+    Runtime(config::Config config, std::vector<unsigned> lcores);
+    ~Runtime();
+    Runtime(const Runtime&) = delete;
+    Runtime& operator=(const Runtime&) = delete;
+
+    // Launches the workers and returns when asked to stop (signal, duration, idle, request_stop), drained and joined.
+    void run(const RunOptions& options);
+    // Any thread: run() returns soon.
+    void request_stop();
+
+    struct ReloadResult {
+        bool ok = false;
+        std::string error;  // a sentence, when it is not the file's fault
+        std::vector<config::Diagnostic> diagnostics;
+        std::uint64_t generation = 0;
+    };
+    // Reads the file again. All or nothing; on a dry run everything but the publication.
+    ReloadResult reload(bool dry_run);
+
+    // For status.cc, under the lock.
+    struct View {
+        const config::Config& config;
+        const Registry& registry;
+        const Workers& workers;
+        const std::vector<std::unique_ptr<port::EthPort>>& ports;
+        const pipeline::Snapshot& snapshot;
+        State state;
+        std::uint64_t generation;
+        std::uint64_t uptime_s;
+        rte_mempool* pool;
+    };
+    template <class F>
+    auto with_view(F&& f) {
+        const std::lock_guard lock(mutex_);
+        return f(view());
+    }
+
+  private:
+    View view() const;
+    void start_ports();
+    void start_workers();
+    void add_commands();
+    void loop(const RunOptions& options);
+    void handle_signals();
+    bool finish_grace_period();
+    void finish();
+
+    config::Config config_;
+    std::vector<unsigned> lcores_;
+    std::uint64_t start_tsc_;
+    mutable std::mutex mutex_;  // config_, registry and snapshot against telemetry readers
+    rte_mempool* pool_ = nullptr;
+    std::vector<std::unique_ptr<port::EthPort>> ports_;  // in the configuration's order
+    std::optional<Publisher> publisher_;
+    std::optional<SnapshotBuilder> builder_;
+    Workers workers_;
+    Signals signals_;
+    telemetry::Endpoints endpoints_;
+    std::unique_ptr<ControlSocket> control_socket_;
+    int stop_event_ = -1;
+    std::atomic<bool> stop_{false};
+    State state_ = State::starting;
+    std::uint64_t generation_ = 1;
+};
+
+}  // namespace cachewire::control

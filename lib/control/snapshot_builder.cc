@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "control/snapshot_builder.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "control/attachments.h"
+#include "control/policy.h"
+#include "control/routes.h"
+
+namespace cachewire::control {
+
+namespace {
+
+// Lanes ahead; the built-in choice for `session: auto`.
+constexpr std::uint8_t kDefaultSessionPrefetch = 6;
+
+pipeline::SessionMode session_mode(config::SessionMode mode) {
+    switch (mode) {
+        case config::SessionMode::none: return pipeline::SessionMode::none;
+        case config::SessionMode::cache: return pipeline::SessionMode::cache;
+        case config::SessionMode::track: return pipeline::SessionMode::track;
+    }
+    return pipeline::SessionMode::none;
+}
+
+}  // namespace
+
+struct SnapshotBuilder::Pass {
+    const SnapshotBuilder& builder;
+    const config::Config& config;
+    Registry registry;  // a copy; kept when all went well
+    std::unique_ptr<pipeline::Snapshot> snapshot = std::make_unique<pipeline::Snapshot>();
+    std::map<std::uint16_t, std::shared_ptr<const acl::Classifier>> tenant_lists;
+    std::vector<std::shared_ptr<route::Vrf>> applied;
+
+    Pass(const SnapshotBuilder& b, const config::Config& c) : builder(b), config(c), registry(b.registry_) {}
+    ~Pass() {
+        for (const auto& vrf : applied) vrf->abandon();
+    }
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
+
+    void add_globals(std::uint64_t generation) {
+        snapshot->generation = generation;
+        snapshot->hash_seed = builder.seed_;
+        snapshot->burst = config.pipeline.burst;
+        snapshot->prefetch_header = static_cast<std::uint8_t>(std::min<unsigned>(config.pipeline.prefetch_header, 255));
+        snapshot->prefetch_session = config.pipeline.prefetch_session == 0
+                                         ? kDefaultSessionPrefetch
+                                         : static_cast<std::uint8_t>(std::min<unsigned>(config.pipeline.prefetch_session, 255));
+        snapshot->next_hops.resize(1);  // 0: no route
+    }
+
+    void add_ports() {
+        for (std::size_t i = 0; i < config.ports.size(); ++i) {
+            const std::uint16_t index = registry.ports.get(config.ports[i].name);
+            if (snapshot->ports.size() <= index) snapshot->ports.resize(index + 1u);
+            const PortInfo& info = builder.ports_.at(config.ports[i].name);
+            pipeline::Port& port = snapshot->ports[index];
+            port.mac = info.mac;
+            port.ethdev = info.ethdev;
+            port.txq = info.txq;
+            fill_attachments(config, i, registry, port);
+        }
+    }
+
+    void add_interfaces() {
+        for (const auto& interface : config.interfaces) {
+            const std::uint16_t index = registry.interfaces.get(interface.name);
+            if (snapshot->interfaces.size() <= index) snapshot->interfaces.resize(index + 1u);
+            const std::string& port = config.ports[interface.port].name;
+            snapshot->interfaces[index] = {builder.ports_.at(port).mac, registry.ports.get(port),
+                                           registry.tenants.get(config.tenants[interface.tenant].name), interface.mtu};
+        }
+    }
+
+    // A list that stayed the same keeps its classifier, and with it the verdicts that came from it.
+    std::shared_ptr<const acl::Classifier> classifier(const config::Acl& acl) {
+        acl::List list = compile_list(config, acl, registry);
+        auto& known = registry.classifiers[acl.name];
+        if (known == nullptr || !(known->list() == list))
+            known = acl::Classifier::build(std::move(list), builder.socket_id_);
+        return known;
+    }
+
+    void add_tenants() {
+        std::map<std::string, std::shared_ptr<const acl::Classifier>> used;
+        for (std::size_t i = 0; i < config.tenants.size(); ++i) {
+            const config::Tenant& from = config.tenants[i];
+            const std::uint16_t slot = registry.tenants.get(from.name);
+            if (snapshot->tenants.size() <= slot) snapshot->tenants.resize(slot + 1u);
+            add_policy(from, slot, used);
+            add_fib(i, slot);
+            add_policer(from.policer_in, {slot, Direction::in}, snapshot->tenants[slot].policer_in);
+            add_policer(from.policer_out, {slot, Direction::out}, snapshot->tenants[slot].policer_out);
+            const Generations& generations = registry.generations[slot];
+            snapshot->tenants[slot].policy_generation = generations.policy;
+            snapshot->tenants[slot].route_generation = generations.route;
+        }
+        registry.classifiers = std::move(used);
+        for (const auto& [name, list] : registry.classifiers) snapshot->classifiers.push_back(list);
+    }
+
+    void add_policy(const config::Tenant& from, std::uint16_t slot,
+                    std::map<std::string, std::shared_ptr<const acl::Classifier>>& used) {
+        pipeline::Tenant& tenant = snapshot->tenants[slot];
+        tenant.sessions = session_mode(from.sessions);
+        std::shared_ptr<const acl::Classifier> list;
+        if (from.acl) {
+            const config::Acl& acl = config.acls[*from.acl];
+            list = used[acl.name] = classifier(acl);
+            tenant.acl = list.get();
+            tenant.stateful = acl.stateful;
+        }
+        const auto before = builder.tenant_lists_.find(slot);
+        if (before == builder.tenant_lists_.end() || before->second != list) ++registry.generations[slot].policy;
+        tenant_lists[slot] = std::move(list);
+    }
+
+    void add_fib(std::size_t tenant, std::uint16_t slot) {
+        const RouteTable want = desired_routes(config, tenant, registry, *snapshot);
+        auto& vrf = registry.vrfs[slot];
+        if (vrf == nullptr) {
+            route::Vrf::Options options;
+            options.socket_id = builder.socket_id_;
+            vrf = std::make_shared<route::Vrf>(config.tenants[tenant].name, options);
+        }
+        const auto changes = route_changes(vrf->routes(), want);
+        std::shared_ptr<const route::FibView> view = vrf->view();
+        if (!changes.empty()) {
+            view = vrf->apply(changes);
+            applied.push_back(vrf);
+            ++registry.generations[slot].route;
+        }
+        snapshot->tenants[slot].fib = view.get();
+        snapshot->fibs.push_back(std::move(view));
+    }
+
+    void add_policer(const std::optional<std::size_t>& policer, const PolicerKey& key, std::uint16_t& attachment) {
+        if (!policer) return;
+        attachment = registry.policers.get(key);
+        if (snapshot->policers.size() <= attachment) snapshot->policers.resize(attachment + 1u);
+        snapshot->policers[attachment] = qos::make_profile(policer_config(config.policers[*policer]));
+    }
+};
+
+SnapshotBuilder::SnapshotBuilder(std::map<std::string, PortInfo> ports, net::HashSeed seed, int socket_id)
+    : ports_(std::move(ports)), seed_(seed), socket_id_(socket_id) {}
+
+std::unique_ptr<pipeline::Snapshot> SnapshotBuilder::build(const config::Config& config, std::uint64_t generation,
+                                                           Mode mode) {
+    Pass pass(*this, config);
+    pass.add_globals(generation);
+    pass.add_ports();
+    pass.add_interfaces();
+    pass.add_tenants();
+    if (mode == Mode::publish) {
+        registry_ = std::move(pass.registry);
+        tenant_lists_ = std::move(pass.tenant_lists);
+        pass.applied.clear();
+    }
+    return std::move(pass.snapshot);
+}
+
+void SnapshotBuilder::grace_period_over() {
+    for (const auto& [slot, vrf] : registry_.vrfs)
+        if (vrf->waiting_for_grace_period()) vrf->grace_period_over();
+}
+
+}  // namespace cachewire::control

@@ -1,0 +1,45 @@
+#pragma once
+// SPDX-License-Identifier: BSD-3-Clause
+// Configuration -> immutable Snapshot. All or nothing: a build that throws leaves indices, lists and FIBs as they were.
+// What did not change is taken over (compiled lists, FIB views), and a tenant's generations move only when something that
+// its verdicts or routes depend on did.
+#include <map>
+#include <memory>
+#include <string>
+
+#include "config/config.h"
+#include "control/registry.h"
+#include "pipeline/snapshot.h"
+
+namespace cachewire::control {
+
+struct PortInfo {  // of a started port
+    std::uint16_t ethdev = 0;
+    std::uint16_t txq = 1;
+    net::Mac mac;
+};
+
+class SnapshotBuilder {
+  public:
+    enum class Mode { publish, dry_run };
+
+    SnapshotBuilder(std::map<std::string, PortInfo> ports, net::HashSeed seed, int socket_id);
+
+    // Throws base::MachineError. In publish mode the result has to be published, and grace_period_over() called once no worker
+    // sees its predecessor; building again before that is a programmer error.
+    std::unique_ptr<pipeline::Snapshot> build(const config::Config& config, std::uint64_t generation, Mode mode);
+    void grace_period_over();
+
+    [[nodiscard]] const Registry& registry() const noexcept { return registry_; }
+
+  private:
+    struct Pass;  // one build's working state
+
+    std::map<std::string, PortInfo> ports_;
+    net::HashSeed seed_;
+    int socket_id_;
+    Registry registry_;
+    std::map<std::uint16_t, std::shared_ptr<const acl::Classifier>> tenant_lists_;  // what each tenant's verdicts came from
+};
+
+}  // namespace cachewire::control

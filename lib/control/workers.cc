@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "control/workers.h"
+
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "control/registry.h"
+
+namespace cachewire::control {
+
+namespace {
+
+int worker_main(void* worker) {
+    static_cast<pipeline::Worker*>(worker)->run();
+    return 0;
+}
+
+}  // namespace
+
+std::unique_ptr<pipeline::WorkerState> make_worker_state(unsigned lcore, std::uint32_t session_capacity) {
+    auto state = std::make_unique<pipeline::WorkerState>();
+    state->lcore = lcore;
+    state->socket = static_cast<int>(rte_lcore_to_socket_id(lcore));
+    state->sessions = std::make_unique<session::Table>(session_capacity, state->socket, base::tsc_hz(), session::Timeouts{});
+    state->policers = std::vector<qos::PolicerState>(kMaxPolicers);
+    state->tenants = std::vector<pipeline::TenantCounters>(pipeline::kMaxTenants);
+    return state;
+}
+
+Workers::~Workers() {
+    if (launched_) drain_and_join(0);
+}
+
+void Workers::add(std::unique_ptr<pipeline::WorkerState> state, std::vector<pipeline::RxQueue> queues,
+                  Publisher& publisher) {
+    workers_.push_back(
+        std::make_unique<pipeline::Worker>(std::move(state), std::move(queues), publisher.add_worker()));
+}
+
+void Workers::launch() {
+    for (const auto& worker : workers_)
+        base::check(rte_eal_remote_launch(worker_main, worker.get(), worker->state().lcore), "rte_eal_remote_launch");
+    launched_ = true;
+}
+
+void Workers::set_phase(pipeline::Worker::Phase phase) noexcept {
+    for (const auto& worker : workers_) worker->set_phase(phase);
+}
+
+void Workers::drain_and_join(unsigned drain_ms) {
+    if (!launched_) return;
+    set_phase(pipeline::Worker::Phase::draining);
+    // The published lines say "held" only at iteration ends, so two milliseconds pass before the first look.
+    for (unsigned waited = 0; waited < drain_ms; ++waited) {
+        usleep(1000);
+        if (waited >= 2 && ledger_sum(*this).held == 0) break;
+    }
+    set_phase(pipeline::Worker::Phase::stopped);
+    for (const auto& worker : workers_) rte_eal_wait_lcore(worker->state().lcore);
+    launched_ = false;
+}
+
+pipeline::LedgerLine ledger_sum(const Workers& workers) {
+    pipeline::LedgerLine sum;
+    for (const auto& worker : workers.all()) {
+        const pipeline::LedgerLine line = worker->state().published_ledger.read();
+        sum.rx += line.rx;
+        sum.tx += line.tx;
+        sum.dropped += line.dropped;
+        sum.punted += line.punted;
+        sum.consumed += line.consumed;
+        sum.originated += line.originated;
+        sum.held += line.held;
+    }
+    return sum;
+}
+
+std::uint64_t unaccounted(const pipeline::LedgerLine& l) noexcept {
+    return l.rx + l.originated - l.tx - l.dropped - l.punted - l.consumed - l.held;
+}
+
+}  // namespace cachewire::control

@@ -1,0 +1,41 @@
+#pragma once
+// SPDX-License-Identifier: BSD-3-Clause
+// The workers as the control plane handles them: made before the first packet, launched on their lcores, drained and joined.
+#include <memory>
+#include <vector>
+
+#include "config/config.h"
+#include "control/publisher.h"
+#include "pipeline/worker.h"
+
+namespace cachewire::control {
+
+// One worker's state on its socket: sessions, buckets, counters. Throws base::MachineError naming the memory needed.
+std::unique_ptr<pipeline::WorkerState> make_worker_state(unsigned lcore, std::uint32_t session_capacity);
+
+class Workers {
+  public:
+    Workers() = default;
+    ~Workers();  // stops and joins whatever still runs
+    Workers(const Workers&) = delete;
+    Workers& operator=(const Workers&) = delete;
+
+    void add(std::unique_ptr<pipeline::WorkerState> state, std::vector<pipeline::RxQueue> queues, Publisher& publisher);
+    void launch();
+    // Stops receiving, waits until everything held has left or `drain_ms` have passed, drops the rest by name, joins.
+    void drain_and_join(unsigned drain_ms);
+
+    [[nodiscard]] const std::vector<std::unique_ptr<pipeline::Worker>>& all() const noexcept { return workers_; }
+
+  private:
+    void set_phase(pipeline::Worker::Phase phase) noexcept;
+
+    std::vector<std::unique_ptr<pipeline::Worker>> workers_;
+    bool launched_ = false;
+};
+
+// Sum of the workers' published lines: exact per worker at its last burst boundary.
+pipeline::LedgerLine ledger_sum(const Workers& workers);
+std::uint64_t unaccounted(const pipeline::LedgerLine& line) noexcept;
+
+}  // namespace cachewire::control

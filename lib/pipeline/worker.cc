@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "pipeline/worker.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "pipeline/forwarding.h"
+#include "pipeline/tx_flush.h"
+
+namespace cachewire::pipeline {
+
+namespace {
+
+// Expiry looks at a few entries often: the whole table is walked in about 3 s at a million sessions, and no call takes
+// longer than a burst.
+constexpr unsigned kExpiryEntries = 16;
+constexpr unsigned kExpiryPerSecond = 20000;
+
+}  // namespace
+
+Worker::Worker(std::unique_ptr<WorkerState> state, std::vector<RxQueue> rx_queues, SnapshotReader reader)
+    : state_(std::move(state)),
+      rx_queues_(std::move(rx_queues)),
+      reader_(reader),
+      expiry_interval_(base::tsc_hz() / kExpiryPerSecond) {}
+
+void Worker::run() noexcept {
+    WorkerState& worker = *state_;
+    reader_.online();
+    last_iteration_tsc_ = base::now_tsc();
+    for (;;) {
+        const Phase phase = phase_.load(std::memory_order_relaxed);
+        const std::uint64_t begin = base::now_tsc();
+        const Snapshot& snapshot = reader_.take();
+        unsigned packets = 0;
+        if (phase == Phase::running) {
+            for (const RxQueue& queue : rx_queues_) packets += receive(snapshot, queue);
+        }
+        packets += flush_tx(worker, snapshot);
+        expire_sessions(begin);
+        if (phase == Phase::stopped) break;
+        worker.published_ledger.publish(worker.ledger);
+        reader_.quiescent();
+        account_iteration(begin, packets);
+    }
+    discard_tx(worker);
+    worker.published_ledger.publish(worker.ledger);
+    reader_.offline();
+}
+
+// A configured burst over kMaxLanes runs in sub-bursts, and a short one means that the queue is empty.
+unsigned Worker::receive(const Snapshot& snapshot, const RxQueue& queue) noexcept {
+    WorkerState& worker = *state_;
+    worker.rx_queue = queue;
+    const unsigned sub_burst = std::min<unsigned>(snapshot.burst, kMaxLanes);
+    unsigned total = 0;
+    do {
+        worker.now_tsc = base::now_tsc();
+        const std::uint64_t before = worker.ledger.rx;
+        Front::run(worker, snapshot, worker.burst);
+        const auto received = static_cast<unsigned>(worker.ledger.rx - before);
+        total += received;
+        if (worker.burst.size() != 0) Back::run(worker, snapshot, worker.burst);
+        if (received < sub_burst) break;
+    } while (total < snapshot.burst);
+    return total;
+}
+
+void Worker::expire_sessions(std::uint64_t now) noexcept {
+    if (now < next_expiry_tsc_) return;
+    next_expiry_tsc_ = now + expiry_interval_;
+    state_->sessions->expire(now, kExpiryEntries);
+}
+
+// Busy are iterations that moved a packet; the gap is the time from one iteration's end to the next one's end.
+void Worker::account_iteration(std::uint64_t begin, unsigned packets) noexcept {
+    LoopCounters& loop = state_->loop;
+    const std::uint64_t end = base::now_tsc();
+    const std::uint64_t gap = end - last_iteration_tsc_;
+    last_iteration_tsc_ = end;
+    loop.iterations.add(1);
+    loop.total_cycles.add(gap);
+    if (packets != 0) loop.busy_cycles.add(end - begin);
+    if (gap > loop.longest_gap_cycles.read()) loop.longest_gap_cycles.set(gap);
+}
+
+}  // namespace cachewire::pipeline

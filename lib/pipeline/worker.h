@@ -1,0 +1,45 @@
+#pragma once
+// SPDX-License-Identifier: BSD-3-Clause
+// One poll-mode worker: the loop around Front and Back. Everything it writes is in its WorkerState; what the control plane tells
+// it is one phase word on a line of its own.
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "pipeline/snapshot_reader.h"
+#include "pipeline/worker_state.h"
+
+namespace cachewire::pipeline {
+
+class Worker {
+  public:
+    // running: receive and forward. draining: receive nothing, send what is held. stopped: drop what is still held and return.
+    enum class Phase : int { running, draining, stopped };
+
+    Worker(std::unique_ptr<WorkerState> state, std::vector<RxQueue> rx_queues, SnapshotReader reader);
+
+    // On the worker's lcore; returns once stopped.
+    void run() noexcept;
+
+    // Control thread.
+    void set_phase(Phase phase) noexcept { phase_.store(phase, std::memory_order_relaxed); }
+
+    [[nodiscard]] const WorkerState& state() const noexcept { return *state_; }
+    [[nodiscard]] const std::vector<RxQueue>& rx_queues() const noexcept { return rx_queues_; }
+
+  private:
+    unsigned receive(const Snapshot& snapshot, const RxQueue& queue) noexcept;
+    void expire_sessions(std::uint64_t now) noexcept;
+    void account_iteration(std::uint64_t begin, unsigned packets) noexcept;
+
+    std::unique_ptr<WorkerState> state_;
+    std::vector<RxQueue> rx_queues_;
+    SnapshotReader reader_;
+    std::uint64_t next_expiry_tsc_ = 0;
+    std::uint64_t expiry_interval_ = 0;
+    std::uint64_t last_iteration_tsc_ = 0;
+    // control: rw; worker: ro
+    alignas(base::kCacheLine) std::atomic<Phase> phase_{Phase::running};
+};
+
+}  // namespace cachewire::pipeline
