@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
 // One list compiled for bulk look-up: an rte_acl trie for each family, over the bytes of net::FlowKey as they are.
-// Immutable once built, so any number of workers read it; owned by the control plane through shared_ptr, freed after the
-// grace period. Tenants that share a list share its classifier.
+// Immutable once built, so any number of workers read it; owned by the control plane through shared_ptr, freed after
+// the grace period. Tenants that share a list share its classifier.
 #include <memory>
 #include <span>
 #include <string>
@@ -15,8 +15,8 @@ inline constexpr std::size_t kMaxBulk = 256;
 
 class Classifier {
   public:
-    // Builds both tries. `max_bytes` bounds each trie (0: no bound). Throws base::MachineError with the list's name when it
-    // does not fit or rte_acl refuses. Takes from milliseconds to seconds: control thread only.
+    // Builds both tries. `max_bytes` bounds each trie (0: no bound). Throws base::MachineError with the list's name
+    // when it does not fit or rte_acl refuses. Takes from milliseconds to seconds: control thread only.
     static std::unique_ptr<Classifier> build(List list, int socket_id, std::size_t max_bytes = 0);
     ~Classifier();
     Classifier(const Classifier&) = delete;
