@@ -1,10 +1,13 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// A session in two parts. The hot entry is the one line that every packet of the session reads and writes; the cold entry is
-// touched at creation, at state changes, when counts are flushed and by requests, never per packet. Written by the owning
-// worker alone.
+// A session in two parts. The hot entry is the one line that every packet of the session reads and writes; the cold
+// entry is touched at creation, at state changes, when counts are flushed, by the expiry walk and by requests, never
+// per packet. Written by the owning worker alone. Both hold numbers and no pointers, so that their mapping may stand
+// anywhere.
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "base/cache_line.h"
 #include "net/flow_key.h"
@@ -12,28 +15,125 @@
 namespace cachewire::session {
 
 enum class State : std::uint8_t { free, fresh, established, half_close, time_wait, closed };
+inline constexpr std::size_t kStates = 6;
 
 // HotEntry::state_and_flags: low four bits State, then flags.
 inline constexpr std::uint8_t kStateMask = 0x0f;
-inline constexpr std::uint8_t kCompanion = 0x10;  // points to the forward entry, which alone holds state
+inline constexpr std::uint8_t kCompanion = 0x10;   // points to the forward entry, which alone holds state
+inline constexpr std::uint8_t kFinForward = 0x20;  // TCP: the forward direction has sent its FIN
+inline constexpr std::uint8_t kFinReverse = 0x40;
+inline constexpr std::uint8_t kReplySeen = 0x80;  // the reverse direction has sent something
 
+// HotEntry::last_seen, lowest bit: the expiry walk wrote it, not a packet.
+inline constexpr std::uint16_t kNoPacketSince = 1;
+
+// Why a field is hot: every packet of the session needs it, to find the session, to be forwarded, or to be counted.
 struct alignas(base::kCacheLine) HotEntry {
-    net::Address src;                  // 0   hot: look-up compares the whole key, forward direction
-    net::Address dst;                  // 16
-    std::uint16_t src_port_be;         // 32
-    std::uint16_t dst_port_be;         // 34
-    std::uint16_t tenant;              // 36
-    std::uint8_t proto;                // 38
-    std::uint8_t state_and_flags;      // 39  hot: read by every packet, written at state changes
-    std::uint16_t outcome;             // 40  hot: the memoised verdict's index
-    std::uint16_t next_hop[2];         // 42  hot: forward, reverse
-    std::uint16_t policy_generation;   // 46  hot: compared with the tenant's, a difference means stale
-    std::uint16_t route_generation;    // 48  hot: compared with the VRF's
-    std::uint16_t last_seen;           // 50  hot: coarse clock, written per packet
-    std::uint16_t packets[2];          // 52  hot: deltas, flushed to the cold entry at half range
-    std::uint32_t bytes[2];            // 56  hot: deltas, the same
+    net::Address src;                 // 0   look-up compares the whole key; it stands in forward direction
+    net::Address dst;                 // 16
+    std::uint16_t src_port_be;        // 32
+    std::uint16_t dst_port_be;        // 34
+    std::uint16_t tenant;             // 36
+    std::uint8_t proto;               // 38
+    std::uint8_t state_and_flags;     // 39  read by every packet, written at state changes
+    std::uint16_t outcome;            // 40  the memoised verdict's index; kNoOutcome: none
+    std::uint16_t next_hop[2];        // 42  forward, reverse; 0: not known
+    std::uint16_t policy_generation;  // 46  compared with the tenant's by every packet, a difference means stale
+    std::uint16_t route_generation;   // 48  compared with the VRF's by every packet; of both next hops
+    std::uint16_t last_seen;          // 50  coarse clock, written by every packet
+    std::uint16_t packets[2];         // 52  deltas, written by every packet, flushed to the cold entry at half range
+    std::uint32_t bytes[2];           // 56  deltas, the same; bytes[0] links the free list while the state is free
+
+    [[nodiscard]] State state() const noexcept { return static_cast<State>(state_and_flags & kStateMask); }
+    void set_state(State state) noexcept {
+        state_and_flags = static_cast<std::uint8_t>((state_and_flags & ~kStateMask) | static_cast<std::uint8_t>(state));
+    }
 };
 static_assert(sizeof(HotEntry) == base::kCacheLine);
+static_assert(offsetof(HotEntry, src_port_be) == offsetof(net::FlowKey, src_port_be));
+static_assert(offsetof(HotEntry, proto) == offsetof(net::FlowKey, proto));
 static_assert(offsetof(HotEntry, state_and_flags) == 39 && offsetof(HotEntry, bytes) == 56);
+
+// Why a field is cold: no packet that hits a fresh memo needs it.
+struct alignas(base::kCacheLine) ColdEntry {
+    // First-packet fields (FlowKey's last 8 bytes): a verdict is a function of the key and these, and is derived only
+    // for new and stale sessions.
+    std::uint16_t in_interface_be;                                         // 0
+    std::uint8_t tcp_flags, dscp, icmp_type, icmp_code, match_flags, pcp;  // 2
+    std::uint32_t rule;         // 8   of the verdict, in its list: for counters and requests, written with the outcome
+    std::uint32_t hash;         // 12  to find the buckets again when the session ends
+    std::uint64_t created_tsc;  // 16  for requests
+    std::uint64_t packets[2];   // 24  totals, without the hot entry's deltas
+    std::uint64_t bytes[2];     // 40
+    std::uint32_t idle_ticks;   // 56  the walk's: idle time before last_seen, valid with kNoPacketSince
+    std::uint32_t reserved;     // 60
+};
+static_assert(sizeof(ColdEntry) == base::kCacheLine);
+static_assert(sizeof(net::FlowKey) - net::kFlowIdentityBytes == offsetof(ColdEntry, rule));
+
+// The key of the session's first packet, first-packet fields included: what its verdict is a function of. Revalidation
+// and shadow checks classify this, never the packet at hand.
+inline net::FlowKey forward_key(const HotEntry& hot, const ColdEntry& cold) noexcept {
+    net::FlowKey key;
+    key.src = hot.src;
+    key.dst = hot.dst;
+    key.src_port_be = hot.src_port_be;
+    key.dst_port_be = hot.dst_port_be;
+    key.tenant = hot.tenant;
+    key.proto = hot.proto;
+    key.in_interface_be = cold.in_interface_be;
+    key.tcp_flags = cold.tcp_flags;
+    key.dscp = cold.dscp;
+    key.icmp_type = cold.icmp_type;
+    key.icmp_code = cold.icmp_code;
+    key.match_flags = cold.match_flags;
+    key.pcp = cold.pcp;
+    return key;
+}
+
+// Keeps the direction's next hop under the VRF's generation. One generation covers both directions: when it moves on,
+// the other direction's next hop is forgotten, or it would look fresh too.
+inline void remember_next_hop(HotEntry& hot, bool reverse, std::uint16_t next_hop,
+                              std::uint16_t route_generation) noexcept {
+    if (hot.route_generation != route_generation) hot.next_hop[0] = hot.next_hop[1] = 0;
+    hot.next_hop[reverse ? 1 : 0] = next_hop;
+    hot.route_generation = route_generation;
+}
+
+// Generations are compared for equality on 16 bits, so one that is never renewed would look fresh again after 65536
+// changes. The expiry walk calls this: what is more than a quarter of the range behind is moved up to there, and stays
+// stale.
+inline void keep_generations_stale(HotEntry& hot, std::uint16_t policy_now, std::uint16_t route_now) noexcept {
+    constexpr std::uint16_t kQuarter = 0x4000;
+    const auto age = [](std::uint16_t now, std::uint16_t then) { return static_cast<std::uint16_t>(now - then); };
+    if (age(policy_now, hot.policy_generation) > kQuarter)
+        hot.policy_generation = static_cast<std::uint16_t>(policy_now - kQuarter);
+    if (age(route_now, hot.route_generation) > kQuarter)
+        hot.route_generation = static_cast<std::uint16_t>(route_now - kQuarter);
+}
+
+// Whether a packet's key is the session's, and in which direction. Both forms are compared without a branch between
+// them: which one it is can't be predicted. A packet whose two ends are the same counts as forward.
+struct Match {
+    bool any, reverse;
+};
+inline Match match_key(const HotEntry& hot, const net::FlowKey& key) noexcept {
+    const auto word = [](const void* p, std::size_t offset) {
+        std::uint64_t w;
+        std::memcpy(&w, static_cast<const std::byte*>(p) + offset, sizeof w);
+        return w;
+    };
+    constexpr std::uint64_t kIdentity = 0x00ffffffffffffff;  // ports, tenant, protocol; not the state
+    const std::uint64_t s0 = word(&key, 0), s1 = word(&key, 8), d0 = word(&key, 16), d1 = word(&key, 24),
+                        k = word(&key, 32);
+    const std::uint64_t hs0 = word(&hot, 0), hs1 = word(&hot, 8), hd0 = word(&hot, 16), hd1 = word(&hot, 24),
+                        h = word(&hot, 32);
+    const auto ports = static_cast<std::uint32_t>(k);
+    const std::uint64_t swapped = (k & 0xffffffff00000000) | ((ports << 16) | (ports >> 16));
+    const std::uint64_t forward = (s0 ^ hs0) | (s1 ^ hs1) | (d0 ^ hd0) | (d1 ^ hd1) | ((k ^ h) & kIdentity);
+    const std::uint64_t reverse = (s0 ^ hd0) | (s1 ^ hd1) | (d0 ^ hs0) | (d1 ^ hs1) | ((swapped ^ h) & kIdentity);
+    return {forward == 0 || reverse == 0, forward != 0};
+}
+static_assert(std::endian::native == std::endian::little);  // kIdentity and the port swap
 
 }  // namespace cachewire::session

@@ -1,32 +1,33 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// One worker's sessions: an index of 64-byte buckets (16-bit tags beside 32-bit entry indices), two candidate buckets a key,
-// over an array of hot entries and one of cold entries. One writer, no locks; both directions of a session find the same entry.
-// Memory is the table's own mapping, taken at construction; nothing is allocated afterwards.
+// One worker's sessions: an index of 64-byte buckets (16-bit tags beside 32-bit entry numbers), two candidate buckets a
+// key, over an array of hot entries and one of cold entries. One writer, no locks; both directions of a session find
+// the same entry. Memory is the table's own mapping, taken and filled at construction; nothing is allocated afterwards.
+// Header, index and entries hold numbers and no pointers.
+//
+// Time. last_seen counts ticks of 2^n TSC cycles, n chosen so that a tick is between 1/8 and 1/4 s, in its upper 15
+// bits, which wrap after at least 4096 s. The expiry walk must come by every entry within half of that. It moves idle
+// time that grows old into the cold entry and marks the stamp in its lowest bit, so a time-out may be longer than the
+// clock's range, no wrap makes an old session look fresh, and the next packet's stamp makes it fresh again. A session
+// ends never before its time-out and at most two ticks after it, plus the time that the walk needs to come by.
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 
+#include "base/counter.h"
+#include "base/huge_array.h"
+#include "base/prefetch.h"
 #include "net/flow_key.h"
 #include "session/entry.h"
+#include "session/index.h"
+#include "session/outcome.h"
 
 namespace cachewire::session {
 
 inline constexpr std::uint32_t kNone = 0xffffffff;
-
-struct ColdEntry {
-    // First-packet fields (FlowKey's last 8 bytes): a verdict is a function of the key and these.
-    std::uint16_t in_interface_be;
-    std::uint8_t tcp_flags, dscp, icmp_type, icmp_code, match_flags, pcp;
-    std::uint32_t rule;        // of the verdict, in its list
-    std::uint32_t hash;        // to find the bucket again
-    std::uint64_t created_tsc;
-    std::uint64_t packets[2];  // totals, without the hot entry's deltas
-    std::uint64_t bytes[2];
-    std::uint64_t reserved;
-};
-static_assert(sizeof(ColdEntry) == 64);
+inline constexpr std::uint32_t kMaxCapacity = 1u << 28;
+inline constexpr unsigned kMaxLookup = 64;
 
 struct Found {
     std::uint32_t index;  // kNone: no session
@@ -34,7 +35,8 @@ struct Found {
 };
 
 struct Timeouts {  // seconds
-    std::uint32_t fresh = 5, established_udp = 30, established_tcp = 7200, half_close = 120, time_wait = 30, closed = 5, icmp = 10;
+    std::uint32_t fresh = 5, established_udp = 30, established_tcp = 7200, half_close = 120, time_wait = 30, closed = 5,
+                  icmp = 10;
 };
 
 class Table {
@@ -46,38 +48,152 @@ class Table {
 
     // `capacity` sessions on `socket_id` (-1: any). Throws base::MachineError with the memory needed.
     Table(std::uint32_t capacity, int socket_id, std::uint64_t tsc_hz, const Timeouts& timeouts);
-    ~Table();
     Table(const Table&) = delete;
     Table& operator=(const Table&) = delete;
 
-    // Bytes that a table of `capacity` takes; for the start-up log.
+    // Bytes that a table of `capacity` maps; for the start-up log.
     static std::size_t memory_needed(std::uint32_t capacity) noexcept;
 
     // Fetches the two buckets of a hash; callers do it for all lanes before look-up.
-    void prefetch(std::uint32_t hash) const noexcept;
-    // In passes over the burst: match tags and prefetch hot entries, then verify keys. Spans of equal size, at most 64.
+    void prefetch(std::uint32_t hash) const noexcept { index_.prefetch(index_.place(hash)); }
+    // In passes over the burst: match tags and prefetch hot entries, then verify keys. Spans of equal size, at most
+    // kMaxLookup.
     void lookup(std::span<const net::FlowKey* const> keys, std::span<const std::uint32_t> hashes,
                 std::span<Found> found) noexcept;
-    // Finds first, so two packets of one new flow in a burst make one session. On created, the hot entry holds the key and zeroes,
-    // the cold entry the first-packet fields, creation time and hash.
+    // Finds first, so two packets of one new flow in a burst make one session. On created, the hot entry holds the key,
+    // state fresh, no outcome, no next hops and zero counts, the cold entry the first-packet fields, creation time and
+    // hash.
     Insert insert(const net::FlowKey& key, std::uint32_t hash, std::uint64_t now_tsc, Found& found) noexcept;
-    void erase(std::uint32_t index) noexcept;
 
-    // A packet of `frame_length` L2 bytes: counts, last-seen, and the state machine (tcp_flags are ignored for other protocols).
+    // A session's reference to its outcome changes in these four places and nowhere else.
+    //
+    // Keeps the verdict under the tenant's policy generation; `rule` as in the list, for requests. When no outcome
+    // index is left the session goes on without a memo. Returns the index.
+    std::uint16_t memoize(std::uint32_t index, OutcomeTable& outcomes, const Outcome& outcome,
+                          std::uint16_t policy_generation, std::uint32_t rule) noexcept;
+    void erase(std::uint32_t index, OutcomeTable& outcomes) noexcept;
+    // A new connection over the tuple of one that is over (can_restart): `key` gives the forward direction from now on.
+    // Entry and index stay, all else is as after insert().
+    void restart(std::uint32_t index, OutcomeTable& outcomes, const net::FlowKey& key, std::uint64_t now_tsc) noexcept;
+    // Looks at `max_entries` entries from where the last call stopped and erases those past their time-out; returns how
+    // many. `visit(HotEntry&)` is called for each that stays: keep_generations_stale() has its place there.
+    template <class Visit>
+    unsigned expire(std::uint64_t now_tsc, unsigned max_entries, OutcomeTable& outcomes, Visit&& visit) noexcept;
+    unsigned expire(std::uint64_t now_tsc, unsigned max_entries, OutcomeTable& outcomes) noexcept {
+        return expire(now_tsc, max_entries, outcomes, [](HotEntry&) {});
+    }
+
+    // A packet of `frame_length` L2 bytes: counts, last-seen, and the state machine (tcp_flags are ignored for other
+    // protocols).
     void touch(std::uint32_t index, bool reverse, std::uint8_t tcp_flags, std::uint32_t frame_length,
-               std::uint64_t now_tsc) noexcept;
-    // Looks at `max_entries` entries from where the last call stopped and erases those past their timeout. `on_erase` may be
-    // called for each first (to release its outcome).
-    template <class OnErase>
-    unsigned expire(std::uint64_t now_tsc, unsigned max_entries, OnErase&& on_erase) noexcept;
+               std::uint64_t now_tsc) noexcept {
+        HotEntry& entry = hot_[index];
+        entry.last_seen = stamp(now_tsc);
+        const unsigned direction = reverse ? 1 : 0;
+        const unsigned packets = ++entry.packets[direction];
+        const std::uint32_t bytes = entry.bytes[direction] += frame_length;
+        if ((packets & 0x8000) != 0 || (bytes & 0x80000000) != 0) flush(index);
+        advance(entry, reverse, tcp_flags);
+    }
+    // Moves the hot entry's counts to the cold one.
+    void flush(std::uint32_t index) noexcept;
 
-    [[nodiscard]] HotEntry& hot(std::uint32_t index) noexcept;
-    [[nodiscard]] ColdEntry& cold(std::uint32_t index) noexcept;
+    [[nodiscard]] HotEntry& hot(std::uint32_t index) noexcept { return hot_[index]; }
+    [[nodiscard]] ColdEntry& cold(std::uint32_t index) noexcept { return cold_[index]; }
+    [[nodiscard]] const HotEntry& hot(std::uint32_t index) const noexcept { return hot_[index]; }
+    [[nodiscard]] const ColdEntry& cold(std::uint32_t index) const noexcept { return cold_[index]; }
+    // Entries from 0 to here have been used at least once; the others are free.
+    [[nodiscard]] std::uint32_t used_end() const noexcept { return header_->used_end; }
+    // What a packet now writes to last_seen, and how long ago such a stamp was, in ticks.
+    [[nodiscard]] std::uint16_t stamp(std::uint64_t now_tsc) const noexcept {
+        return static_cast<std::uint16_t>(now_tsc >> tick_shift_ << 1);
+    }
+    [[nodiscard]] std::uint16_t age_ticks(const HotEntry& entry, std::uint64_t now_tsc) const noexcept {
+        return static_cast<std::uint16_t>(stamp(now_tsc) - (entry.last_seen & ~kNoPacketSince)) >> 1;
+    }
+    [[nodiscard]] std::uint64_t cycles_per_tick() const noexcept { return std::uint64_t{1} << tick_shift_; }
     [[nodiscard]] Stats stats() const noexcept;  // any thread
+    [[nodiscard]] base::HugeArray::Pages pages() const noexcept { return memory_.pages(); }
 
   private:
-    struct Impl;
-    std::unique_ptr<Impl> impl_;
+    // First line of the mapping: enough to check and adopt a table that another process left.
+    struct alignas(base::kCacheLine) Header {
+        static constexpr std::uint64_t kMagic = 0x6877'6361'7373'6573;
+        static constexpr std::uint32_t kVersion = 1;
+        std::uint64_t magic;
+        std::uint32_t version;
+        std::uint32_t capacity;
+        std::uint32_t buckets;
+        std::uint32_t free_head;  // last freed entry, linked through bytes[0]; kNone: none
+        std::uint32_t used_end;
+        std::uint32_t cursor;  // where the expiry walk goes on
+    };
+    enum TimeoutClass { kOther, kTcp, kIcmp, kTimeoutClasses };
+
+    [[nodiscard]] Found find(const Index::Place& at, const net::FlowKey& key) const noexcept;
+    [[nodiscard]] bool is_past_timeout(std::uint32_t index, std::uint64_t now_tsc) noexcept;
+    void begin(std::uint32_t index, const net::FlowKey& key, std::uint32_t hash, std::uint64_t now_tsc) noexcept;
+    void advance(HotEntry& entry, bool reverse, std::uint8_t tcp_flags) noexcept;
+    void set_timeouts(std::uint64_t tsc_hz, const Timeouts& timeouts) noexcept;
+
+    HotEntry* hot_ = nullptr;
+    ColdEntry* cold_ = nullptr;
+    Index index_;
+    unsigned tick_shift_ = 0;
+    Header* header_ = nullptr;
+    std::array<std::array<std::uint32_t, kTimeoutClasses>, kStates> timeout_ticks_{};
+    base::HugeArray memory_;
+
+    // worker: rw; telemetry: ro. Apart from what every packet reads.
+    alignas(base::kCacheLine) base::Counter active_, created_, expired_, closed_, table_full_, bucket_full_;
 };
+
+inline constexpr std::uint8_t kProtoIcmp = 1, kProtoTcp = 6, kProtoIcmp6 = 58;
+inline constexpr std::uint8_t kTcpFin = 0x01, kTcpSyn = 0x02, kTcpRst = 0x04, kTcpAck = 0x10;
+
+// The first segment of a connection: SYN and none of ACK, RST, FIN.
+inline bool begins_connection(std::uint8_t tcp_flags) noexcept {
+    return (tcp_flags & (kTcpSyn | kTcpAck | kTcpRst | kTcpFin)) == kTcpSyn;
+}
+
+// A packet that begins a connection found one that is over: its tuple is free to be used again (RFC 9293 3.6.1).
+inline bool can_restart(const HotEntry& entry, std::uint8_t tcp_flags) noexcept {
+    return entry.proto == kProtoTcp && begins_connection(tcp_flags) &&
+           (entry.state() == State::time_wait || entry.state() == State::closed);
+}
+
+void advance_tcp(HotEntry& entry, bool reverse, std::uint8_t tcp_flags) noexcept;
+
+inline void Table::advance(HotEntry& entry, bool reverse, std::uint8_t tcp_flags) noexcept {
+    if (entry.proto == kProtoTcp) {
+        // Nearly every packet: an established connection goes on.
+        if (entry.state() == State::established && (tcp_flags & (kTcpFin | kTcpRst)) == 0) return;
+        advance_tcp(entry, reverse, tcp_flags);
+    } else if (reverse && entry.state() == State::fresh) {
+        entry.state_and_flags |= kReplySeen;
+        entry.set_state(State::established);
+    }
+}
+
+template <class Visit>
+unsigned Table::expire(std::uint64_t now_tsc, unsigned max_entries, OutcomeTable& outcomes, Visit&& visit) noexcept {
+    const std::uint32_t end = header_->used_end;
+    const std::uint32_t n = max_entries < end ? max_entries : end;
+    std::uint32_t i = header_->cursor < end ? header_->cursor : 0;
+    unsigned erased = 0;
+    for (std::uint32_t k = 0; k < n; ++k, i = i + 1 == end ? 0 : i + 1) {
+        HotEntry& entry = hot_[i];
+        if (entry.state() == State::free) continue;
+        if (!is_past_timeout(i, now_tsc)) {
+            visit(entry);
+            continue;
+        }
+        erase(i, outcomes);
+        ++erased;
+    }
+    header_->cursor = i;
+    expired_.add(erased);
+    return erased;
+}
 
 }  // namespace cachewire::session

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "session/index.h"
+
+namespace cachewire::session {
+
+bool Index::put(std::uint32_t bucket, std::uint16_t tag, std::uint32_t entry) noexcept {
+    const unsigned free = free_slots(bucket);
+    if (free == 0) return false;
+    const auto slot = static_cast<unsigned>(std::countr_zero(free));
+    buckets_[bucket].tags[slot] = tag;
+    buckets_[bucket].entry[slot] = entry;
+    return true;
+}
+
+bool Index::insert(const Place& at, std::uint32_t entry) noexcept {
+    // Least-loaded first: filling the first bucket first would begin to fail at half the load.
+    const int room_first = std::popcount(free_slots(at.first));
+    const int room_second = std::popcount(free_slots(at.second));
+    std::uint32_t bucket = room_first >= room_second ? at.first : at.second;
+    if (room_first == 0 && room_second == 0 && !make_room(bucket)) {
+        bucket = at.second;
+        if (!make_room(bucket)) return false;
+    }
+    return put(bucket, at.tag, entry);
+}
+
+// Looks for a row of at most kMaxMoves entries, each of which can move to its other bucket once the one after it has
+// moved, and moves them from the last to the first. Reads at most kMaxMoves * (kBucketSlots + 1) buckets.
+bool Index::make_room(std::uint32_t bucket) noexcept {
+    std::array<Slot, kMaxMoves> row;
+    std::uint32_t full = bucket;
+    for (unsigned length = 0; length < kMaxMoves; ++length) {
+        unsigned victim = kBucketSlots;
+        for (unsigned i = 0; i < kBucketSlots && victim == kBucketSlots; ++i)
+            if (free_slots(other(full, buckets_[full].tags[i])) != 0) victim = i;
+        const bool found = victim != kBucketSlots;
+        // None has room: go on through one that isn't in the row yet, a different slot each step.
+        for (unsigned i = 0; i < kBucketSlots && victim == kBucketSlots; ++i) {
+            const Slot next{full, (i + length) % kBucketSlots};
+            bool taken = false;
+            for (unsigned k = 0; k < length; ++k) taken |= row[k] == next;
+            if (!taken) victim = next.slot;
+        }
+        if (victim == kBucketSlots) return false;
+        row[length] = {full, victim};
+        if (!found) {
+            full = other(full, buckets_[full].tags[victim]);
+            continue;
+        }
+        for (unsigned k = length + 1; k-- > 0;) {
+            Bucket& from = buckets_[row[k].bucket];
+            const unsigned slot = row[k].slot;
+            put(other(row[k].bucket, from.tags[slot]), from.tags[slot], from.entry[slot]);
+            from.tags[slot] = 0;
+        }
+        return true;
+    }
+    return false;
+}
+
+bool Index::erase(const Place& at, std::uint32_t entry) noexcept {
+    for (unsigned mask = candidates(at); mask != 0; mask &= mask - 1) {
+        const auto bit = static_cast<unsigned>(std::countr_zero(mask));
+        Bucket& bucket = buckets_[bit < kBucketSlots ? at.first : at.second];
+        if (bucket.entry[bit % kBucketSlots] != entry) continue;
+        bucket.tags[bit % kBucketSlots] = 0;
+        return true;
+    }
+    return false;
+}
+
+}  // namespace cachewire::session

@@ -1,0 +1,93 @@
+#pragma once
+// SPDX-License-Identifier: BSD-3-Clause
+// From a 32-bit hash to an entry's number. A bucket is one cache line of eight tags and eight numbers; every hash has
+// two candidate buckets, and either one follows from the other and the tag alone, so that an entry can move without its
+// key being read. Knows no keys: whoever looks up verifies. Written and read by the owning worker alone.
+//
+// The two candidates differ in their lowest bit, so they are never the same bucket. With at least two slots an entry,
+// inserting into the emptier candidate and moving at most four entries, all of `capacity` fits (index_test fills it).
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/cache_line.h"
+#include "base/prefetch.h"
+#include "session/tag_match.h"
+
+namespace cachewire::session {
+
+struct alignas(base::kCacheLine) Bucket {
+    Tags tags;                                      // 0   0: the slot is empty
+    std::array<std::uint32_t, kBucketSlots> entry;  // 16  number of the entry, meaningful where the tag isn't 0
+    std::array<std::uint32_t, 4> reserved;          // 48
+};
+static_assert(sizeof(Bucket) == base::kCacheLine && offsetof(Bucket, entry) == 16);
+
+class Index {
+  public:
+    // Where a hash may be.
+    struct Place {
+        std::uint32_t first, second;
+        std::uint16_t tag;
+    };
+    static constexpr unsigned kMaxMoves = 4;
+
+    // Power of two with at least twice as many slots as entries.
+    static constexpr std::uint32_t buckets_for(std::uint32_t capacity) noexcept {
+        const std::uint64_t least = (2 * static_cast<std::uint64_t>(capacity) + kBucketSlots - 1) / kBucketSlots;
+        return static_cast<std::uint32_t>(std::bit_ceil(least < 2 ? std::uint64_t{2} : least));
+    }
+
+    Index() = default;
+    // `buckets` are zeroed, `count` is a power of two of at least 2.
+    Index(Bucket* buckets, std::uint32_t count) noexcept : buckets_(buckets), mask_(count - 1) {}
+
+    // Some bits of the hash have already chosen the worker, so the bucket takes the upper half of a product, to which
+    // all bits contribute.
+    [[nodiscard]] Place place(std::uint32_t hash) const noexcept {
+        const auto first = static_cast<std::uint32_t>((hash * 0x9e3779b97f4a7c15u) >> 32) & mask_;
+        const auto low = static_cast<std::uint16_t>(hash ^ (hash >> 16));
+        const std::uint16_t tag = low != 0 ? low : 1;
+        return {first, other(first, tag), tag};
+    }
+    [[nodiscard]] std::uint32_t other(std::uint32_t bucket, std::uint16_t tag) const noexcept {
+        return bucket ^ (((tag * 0x85ebca6bu) >> 7 | 1u) & mask_);
+    }
+    void prefetch(const Place& at) const noexcept {
+        base::prefetch_read(buckets_ + at.first);
+        base::prefetch_read(buckets_ + at.second);
+    }
+
+    // Slots of both buckets that hold the tag: bits 0-7 the first bucket's, 8-15 the second's.
+    [[nodiscard]] unsigned candidates(const Place& at) const noexcept {
+        return match_tags(buckets_[at.first].tags, at.tag) | match_tags(buckets_[at.second].tags, at.tag)
+                                                                 << kBucketSlots;
+    }
+    // The entry in a slot that candidates() named.
+    [[nodiscard]] std::uint32_t entry(const Place& at, unsigned bit) const noexcept {
+        const Bucket& bucket = buckets_[bit < kBucketSlots ? at.first : at.second];
+        return bucket.entry[bit % kBucketSlots];
+    }
+
+    // False: both buckets are full and at most kMaxMoves moves don't help.
+    bool insert(const Place& at, std::uint32_t entry) noexcept;
+    // False: not there.
+    bool erase(const Place& at, std::uint32_t entry) noexcept;
+
+  private:
+    struct Slot {
+        std::uint32_t bucket;
+        unsigned slot;
+        friend bool operator==(const Slot&, const Slot&) = default;
+    };
+    [[nodiscard]] unsigned free_slots(std::uint32_t bucket) const noexcept {
+        return match_tags(buckets_[bucket].tags, 0);
+    }
+    bool put(std::uint32_t bucket, std::uint16_t tag, std::uint32_t entry) noexcept;
+    bool make_room(std::uint32_t bucket) noexcept;
+
+    Bucket* buckets_ = nullptr;
+    std::uint32_t mask_ = 0;
+};
+
+}  // namespace cachewire::session
