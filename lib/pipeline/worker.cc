@@ -37,7 +37,7 @@ void Worker::run() noexcept {
             for (const RxQueue& queue : rx_queues_) packets += receive(snapshot, queue);
         }
         packets += flush_tx(worker, snapshot);
-        expire_sessions(begin);
+        expire_sessions(snapshot, begin);
         if (phase == Phase::stopped) break;
         worker.published_ledger.publish(worker.ledger);
         reader_.quiescent();
@@ -66,10 +66,10 @@ unsigned Worker::receive(const Snapshot& snapshot, const RxQueue& queue) noexcep
     return total;
 }
 
-void Worker::expire_sessions(std::uint64_t now) noexcept {
+void Worker::expire_sessions(const Snapshot& snapshot, std::uint64_t now) noexcept {
     if (now < next_expiry_tsc_) return;
     next_expiry_tsc_ = now + expiry_interval_;
-    state_->sessions->expire(now, kExpiryEntries);
+    stages::expire_sessions(*state_, snapshot, now, kExpiryEntries);
 }
 
 // Busy are iterations that moved a packet; the gap is the time from one iteration's end to the next one's end.

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// One poll-mode worker: the loop around Front and Back. Everything it writes is in its WorkerState; what the control plane tells
-// it is one phase word on a line of its own.
+// One poll-mode worker: the loop around Front and Back. Everything it writes is in its WorkerState; what the control
+// plane tells it is one phase word on a line of its own.
 #include <atomic>
 #include <memory>
 #include <vector>
@@ -13,7 +13,8 @@ namespace cachewire::pipeline {
 
 class Worker {
   public:
-    // running: receive and forward. draining: receive nothing, send what is held. stopped: drop what is still held and return.
+    // running: receive and forward. draining: receive nothing, send what is held. stopped: drop what is still held and
+    // return.
     enum class Phase : int { running, draining, stopped };
 
     Worker(std::unique_ptr<WorkerState> state, std::vector<RxQueue> rx_queues, SnapshotReader reader);
@@ -29,7 +30,7 @@ class Worker {
 
   private:
     unsigned receive(const Snapshot& snapshot, const RxQueue& queue) noexcept;
-    void expire_sessions(std::uint64_t now) noexcept;
+    void expire_sessions(const Snapshot& snapshot, std::uint64_t now) noexcept;
     void account_iteration(std::uint64_t begin, unsigned packets) noexcept;
 
     std::unique_ptr<WorkerState> state_;
