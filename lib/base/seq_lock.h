@@ -8,8 +8,8 @@
 // get along with programming language memory models?", MSPC 2012).
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 
 namespace cachewire::base {
@@ -22,8 +22,7 @@ class SeqLock {
   public:
     // Owning thread only; wait-free.
     void publish(const T& value) noexcept {
-        std::array<std::uint64_t, kWords> words;
-        std::memcpy(words.data(), &value, sizeof(T));
+        const auto words = std::bit_cast<std::array<std::uint64_t, kWords>>(value);
         const std::uint64_t sequence = sequence_.load(std::memory_order_relaxed);
         sequence_.store(sequence + 1, std::memory_order_relaxed);
         std::atomic_thread_fence(std::memory_order_release);
@@ -41,9 +40,7 @@ class SeqLock {
             std::atomic_thread_fence(std::memory_order_acquire);
             after = sequence_.load(std::memory_order_relaxed);
         } while (before != after || (before & 1) != 0);
-        T value;
-        std::memcpy(&value, words.data(), sizeof(T));
-        return value;
+        return std::bit_cast<T>(words);
     }
 
   private:

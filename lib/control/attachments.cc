@@ -42,7 +42,8 @@ void fill_attachments(const config::Config& config, std::size_t port_index, Regi
     }
     // std::map has put kAnyVlan last, which is the least specific.
     for (const auto& [tags, attachment] : wildcards) port.wildcards.push_back({tags.first, tags.second, attachment});
-    if (port.untagged.tenant == pipeline::kNoTenant && !port.wildcards.empty() && port.wildcards.back().outer == kAnyVlan)
+    if (port.untagged.tenant == pipeline::kNoTenant && !port.wildcards.empty() &&
+        port.wildcards.back().outer == kAnyVlan)
         port.untagged = port.wildcards.back().attachment;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// Which tenant and interface a port's tag stack belongs to: fills pipeline::Port's tables from interfaces and tenants' `match`.
-// The most specific wins: an interface's own tags, then port + both tags, port + outer tag, port alone.
+// Which tenant and interface a port's tag stack belongs to: fills pipeline::Port's tables from interfaces and tenants'
+// `match`. The most specific wins: an interface's own tags, then port + both tags, port + outer tag, port alone.
 #include "config/config.h"
 #include "control/registry.h"
 #include "pipeline/snapshot.h"

@@ -2,17 +2,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The socket for what changes anything: a UNIX stream socket, mode 0660, beside DPDK's telemetry socket in
 // <runtime dir>/<file prefix>/cachewire_control. One JSON object a line in, one a line out:
-//   {"command": "reload", "dry_run": true}   ->   {"ok": true, ...} or {"ok": false, "error": "...", "diagnostics": [...]}
+//   {"command": "reload", "dry_run": true}   ->   {"ok": true, ...} or {"ok": false, "error": "...", "diagnostics":
+//   [...]}
 // Served by the control thread from its poll loop, so commands never run beside each other. Slow or idle clients cost a
-// file descriptor and nothing else: reads and writes never block, lines over 64 KiB are refused, at the 33rd client the one
-// that was silent for longest is told and closed, one command of each client is run a turn.
+// file descriptor and nothing else: reads and writes never block, lines over 64 KiB are refused, at the 33rd client the
+// one that was silent for longest is told and closed, one command of each client is run a turn.
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
 #include <poll.h>
+#include <nlohmann/json.hpp>
 
 namespace cachewire::control {
 

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// Name -> index that stays over reloads. Sessions and per-worker state hold indices, so one that was given away is never given
-// to another name while the process lives; running out is an error that asks for a restart.
+// Name -> index that stays over reloads. Sessions and per-worker state hold indices, so one that was given away is
+// never given to another name while the process lives; running out is an error that asks for a restart.
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -20,7 +20,8 @@ class IndexMap {
     std::uint16_t get(const Key& key) {
         if (const auto it = indices_.find(key); it != indices_.end()) return it->second;
         if (next_ >= limit_)
-            throw base::MachineError("out of " + kind_ + " indices (" + std::to_string(limit_) + " since start): restart cachewire");
+            throw base::MachineError("out of " + kind_ + " indices (" + std::to_string(limit_) +
+                                     " since start): restart cachewire");
         return indices_[key] = static_cast<std::uint16_t>(next_++);
     }
     [[nodiscard]] std::optional<std::uint16_t> find(const Key& key) const {

@@ -22,11 +22,20 @@ std::vector<std::uint16_t> interfaces_named(const config::Config& config, const 
 void set_fragment(config::FragmentMatch match, acl::Rule& rule) {
     using config::FragmentMatch;
     switch (match) {
-        case FragmentMatch::any_packet: return;
-        case FragmentMatch::none: rule.match_flags_mask = net::kFragment; return;
-        case FragmentMatch::first: rule.match_flags = rule.match_flags_mask = net::kFirstFragment; return;
-        case FragmentMatch::later: rule.match_flags = rule.match_flags_mask = net::kLaterFragment; return;
-        case FragmentMatch::any_fragment: rule.match_flags = rule.match_flags_mask = net::kFragment; return;
+        case FragmentMatch::any_packet:
+            return;
+        case FragmentMatch::none:
+            rule.match_flags_mask = net::kFragment;
+            return;
+        case FragmentMatch::first:
+            rule.match_flags = rule.match_flags_mask = net::kFirstFragment;
+            return;
+        case FragmentMatch::later:
+            rule.match_flags = rule.match_flags_mask = net::kLaterFragment;
+            return;
+        case FragmentMatch::any_fragment:
+            rule.match_flags = rule.match_flags_mask = net::kFragment;
+            return;
     }
 }
 
@@ -63,7 +72,8 @@ acl::List compile_list(const config::Config& config, const config::Acl& acl, Reg
 
 qos::PolicerConfig policer_config(const config::Policer& policer) {
     static constexpr qos::Accounting kAccounting[] = {qos::Accounting::l1, qos::Accounting::l2, qos::Accounting::l3};
-    return {policer.name, policer.rate_bps, policer.burst_bytes, kAccounting[static_cast<unsigned>(policer.accounting)]};
+    return {policer.name, policer.rate_bps, policer.burst_bytes,
+            kAccounting[static_cast<unsigned>(policer.accounting)]};
 }
 
 }  // namespace cachewire::control

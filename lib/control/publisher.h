@@ -1,7 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// Publishes snapshots to workers and frees old ones after the grace period. Control thread only; workers hold a SnapshotReader.
-// Never blocks: at most kMaxWaiting old snapshots wait, and while that many do publish() refuses, naming the stalled worker.
+// Publishes snapshots to workers and frees old ones after the grace period. Control thread only; workers hold a
+// SnapshotReader. Never blocks: at most kMaxWaiting old snapshots wait, and while that many do publish() refuses,
+// naming the stalled worker.
 #include <atomic>
 #include <deque>
 #include <functional>
@@ -29,7 +30,9 @@ class Publisher {
     void publish(std::unique_ptr<const pipeline::Snapshot> snapshot, std::function<void()> after_grace = {});
     // Frees what no worker can see any more; returns how many snapshots still wait.
     std::size_t reap();
-    [[nodiscard]] const pipeline::Snapshot* current() const noexcept { return current_.load(std::memory_order_relaxed); }
+    [[nodiscard]] const pipeline::Snapshot* current() const noexcept {
+        return current_.load(std::memory_order_relaxed);
+    }
 
   private:
     struct Waiting {

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// What the control plane remembers from one snapshot to the next: indices, generations, compiled lists, and each tenant's VRF.
-// SnapshotBuilder works on a copy and keeps it only when the whole build succeeded.
+// What the control plane remembers from one snapshot to the next: indices, generations, compiled lists, and each
+// tenant's VRF. SnapshotBuilder works on a copy and keeps it only when the whole build succeeded.
 #include <compare>
 #include <map>
 #include <memory>
@@ -48,9 +48,9 @@ struct Registry {
     IndexMap<> tenants{"tenant", 1, pipeline::kMaxTenants};  // slot 0 is "", what belongs to no tenant
     IndexMap<NextHopKey> next_hops{"next hop", 1, route::kMaxNextHops};
     IndexMap<PolicerKey> policers{"policer", 0, kMaxPolicers};
-    std::map<std::uint16_t, Generations> generations;                              // by tenant slot
-    std::map<std::string, std::shared_ptr<const acl::Classifier>> classifiers;     // by list name
-    std::map<std::uint16_t, std::shared_ptr<route::Vrf>> vrfs;                     // by tenant slot
+    std::map<std::uint16_t, Generations> generations;                           // by tenant slot
+    std::map<std::string, std::shared_ptr<const acl::Classifier>> classifiers;  // by list name
+    std::map<std::uint16_t, std::shared_ptr<route::Vrf>> vrfs;                  // by tenant slot
 };
 
 }  // namespace cachewire::control

@@ -13,7 +13,8 @@ net::Prefix host_prefix(const net::Address& address) {
     return {address, static_cast<std::uint8_t>(v4 ? 32 : 128), v4 ? net::Family::ip4 : net::Family::ip6};
 }
 
-// MAC addresses and tags as they go out. Two tags leave as 802.1ad outside 802.1Q, which is what receivers of QinQ expect.
+// MAC addresses and tags as they go out. Two tags leave as 802.1ad outside 802.1Q, which is what receivers of QinQ
+// expect.
 void write_l2_header(route::NextHop& hop, const config::Interface& interface, const net::Mac& source,
                      const net::Mac& destination) {
     std::uint8_t* out = hop.l2_header.data();
@@ -99,7 +100,8 @@ class RoutePlan {
         return best;
     }
 
-    // The next hop for one neighbour's address: forwarding where its MAC is known, unresolved otherwise, one index for both.
+    // The next hop for one neighbour's address: forwarding where its MAC is known, unresolved otherwise, one index for
+    // both.
     std::uint16_t neighbor_hop(const config::Interface& interface, const net::Address& address,
                                std::optional<net::Mac> mac) {
         const std::uint16_t index = registry_.interfaces.get(interface.name);

@@ -1,7 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// A tenant's routes as the configuration wants them: connected networks, own and broadcast addresses, neighbours as host routes,
-// then static routes where nothing of these stands. Next hops are entered into the snapshot under stable indices.
+// A tenant's routes as the configuration wants them: connected networks, own and broadcast addresses, neighbours as
+// host routes, then static routes where nothing of these stands. Next hops are entered into the snapshot under stable
+// indices.
 #include <map>
 
 #include "config/config.h"
@@ -12,7 +13,8 @@ namespace cachewire::control {
 
 using RouteTable = std::map<net::Prefix, std::uint16_t>;
 
-// `tenant` is the index in config.tenants. snapshot.interfaces must be filled. Throws base::MachineError when indices run out.
+// `tenant` is the index in config.tenants. snapshot.interfaces must be filled. Throws base::MachineError when indices
+// run out.
 RouteTable desired_routes(const config::Config& config, std::size_t tenant, Registry& registry,
                           pipeline::Snapshot& snapshot);
 

@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// A running cachewire: ports, workers, the published configuration, the sockets, and the control loop on the main lcore.
-// EAL is up before it and cleaned up after it. Everything here runs on the main lcore except telemetry handlers, which take
-// `mutex_` and read counters.
+// A running cachewire: ports, workers, the published configuration, the sockets, and the control loop on the main
+// lcore. EAL is up before it and cleaned up after it. Everything here runs on the main lcore except telemetry handlers,
+// which take `mutex_` and read counters.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -26,10 +26,10 @@
 namespace cachewire::control {
 
 struct RunOptions {
-    unsigned stats_period_s = 0;        // 0: no table
-    std::optional<unsigned> duration_s; // stop after
-    std::optional<unsigned> idle_s;     // stop when no port has received for that long
-    std::function<void()> on_stats;     // called every stats period, and once at the end
+    unsigned stats_period_s = 0;         // 0: no table
+    std::optional<unsigned> duration_s;  // stop after
+    std::optional<unsigned> idle_s;      // stop when no port has received for that long
+    std::function<void()> on_stats;      // called every stats period, and once at the end
 };
 
 enum class State { starting, running, draining };
@@ -44,6 +44,8 @@ class Runtime {
 
     // Launches the workers and returns when asked to stop (signal, duration, idle, request_stop), drained and joined.
     void run(const RunOptions& options);
+    // After run(): the last word on every packet.
+    [[nodiscard]] std::string ledger_text() const;
     // Any thread: run() returns soon.
     void request_stop();
 
@@ -67,6 +69,7 @@ class Runtime {
         std::uint64_t generation;
         std::uint64_t uptime_s;
         rte_mempool* pool;
+        std::uint64_t pool_low_water;  // fewest free mbufs seen, sampled ten times a second
     };
     template <class F>
     auto with_view(F&& f) {
@@ -83,12 +86,15 @@ class Runtime {
     void handle_signals();
     bool finish_grace_period();
     void finish();
+    void check_pool();
+    void sample_pool();
 
     config::Config config_;
     std::vector<unsigned> lcores_;
     std::uint64_t start_tsc_;
     mutable std::mutex mutex_;  // config_, registry and snapshot against telemetry readers
     rte_mempool* pool_ = nullptr;
+    std::uint64_t pool_low_water_ = 0;
     std::vector<std::unique_ptr<port::EthPort>> ports_;  // in the configuration's order
     std::optional<Publisher> publisher_;
     std::optional<SnapshotBuilder> builder_;

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// SIGINT, SIGTERM and SIGHUP as a file descriptor for the control loop's poll(). They have to be blocked before EAL starts its
-// threads, which inherit the mask; so main blocks them first and makes this object later.
+// SIGINT, SIGTERM and SIGHUP as a file descriptor for the control loop's poll(). They have to be blocked before EAL
+// starts its threads, which inherit the mask; so main blocks them first and makes this object later.
 #include <optional>
 
 namespace cachewire::control {

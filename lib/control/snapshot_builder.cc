@@ -18,16 +18,20 @@ constexpr std::uint8_t kDefaultSessionPrefetch = 6;
 
 pipeline::SessionMode session_mode(config::SessionMode mode) {
     switch (mode) {
-        case config::SessionMode::none: return pipeline::SessionMode::none;
-        case config::SessionMode::cache: return pipeline::SessionMode::cache;
-        case config::SessionMode::track: return pipeline::SessionMode::track;
+        case config::SessionMode::none:
+            return pipeline::SessionMode::none;
+        case config::SessionMode::cache:
+            return pipeline::SessionMode::cache;
+        case config::SessionMode::track:
+            return pipeline::SessionMode::track;
     }
     return pipeline::SessionMode::none;
 }
 
 }  // namespace
 
-struct SnapshotBuilder::Pass {
+class SnapshotBuilder::Pass {
+  public:
     const SnapshotBuilder& builder;
     const config::Config& config;
     Registry registry;  // a copy; kept when all went well
@@ -47,9 +51,10 @@ struct SnapshotBuilder::Pass {
         snapshot->hash_seed = builder.seed_;
         snapshot->burst = config.pipeline.burst;
         snapshot->prefetch_header = static_cast<std::uint8_t>(std::min<unsigned>(config.pipeline.prefetch_header, 255));
-        snapshot->prefetch_session = config.pipeline.prefetch_session == 0
-                                         ? kDefaultSessionPrefetch
-                                         : static_cast<std::uint8_t>(std::min<unsigned>(config.pipeline.prefetch_session, 255));
+        snapshot->prefetch_session =
+            config.pipeline.prefetch_session == 0
+                ? kDefaultSessionPrefetch
+                : static_cast<std::uint8_t>(std::min<unsigned>(config.pipeline.prefetch_session, 255));
         snapshot->next_hops.resize(1);  // 0: no route
     }
 
@@ -77,21 +82,25 @@ struct SnapshotBuilder::Pass {
     }
 
     // A list that stayed the same keeps its classifier, and with it the verdicts that came from it.
-    std::shared_ptr<const acl::Classifier> classifier(const config::Acl& acl) {
-        acl::List list = compile_list(config, acl, registry);
-        auto& known = registry.classifiers[acl.name];
-        if (known == nullptr || !(known->list() == list))
-            known = acl::Classifier::build(std::move(list), builder.socket_id_);
-        return known;
+    void add_lists() {
+        std::map<std::string, std::shared_ptr<const acl::Classifier>> lists;
+        for (const auto& acl : config.acls) {
+            acl::List list = compile_list(config, acl, registry);
+            const auto known = registry.classifiers.find(acl.name);
+            lists[acl.name] = known != registry.classifiers.end() && known->second->list() == list
+                                  ? known->second
+                                  : acl::Classifier::build(std::move(list), builder.socket_id_);
+        }
+        registry.classifiers = std::move(lists);
+        for (const auto& [name, list] : registry.classifiers) snapshot->classifiers.push_back(list);
     }
 
     void add_tenants() {
-        std::map<std::string, std::shared_ptr<const acl::Classifier>> used;
         for (std::size_t i = 0; i < config.tenants.size(); ++i) {
             const config::Tenant& from = config.tenants[i];
             const std::uint16_t slot = registry.tenants.get(from.name);
             if (snapshot->tenants.size() <= slot) snapshot->tenants.resize(slot + 1u);
-            add_policy(from, slot, used);
+            add_policy(from, slot);
             add_fib(i, slot);
             add_policer(from.policer_in, {slot, Direction::in}, snapshot->tenants[slot].policer_in);
             add_policer(from.policer_out, {slot, Direction::out}, snapshot->tenants[slot].policer_out);
@@ -99,20 +108,16 @@ struct SnapshotBuilder::Pass {
             snapshot->tenants[slot].policy_generation = generations.policy;
             snapshot->tenants[slot].route_generation = generations.route;
         }
-        registry.classifiers = std::move(used);
-        for (const auto& [name, list] : registry.classifiers) snapshot->classifiers.push_back(list);
     }
 
-    void add_policy(const config::Tenant& from, std::uint16_t slot,
-                    std::map<std::string, std::shared_ptr<const acl::Classifier>>& used) {
+    void add_policy(const config::Tenant& from, std::uint16_t slot) {
         pipeline::Tenant& tenant = snapshot->tenants[slot];
         tenant.sessions = session_mode(from.sessions);
         std::shared_ptr<const acl::Classifier> list;
         if (from.acl) {
-            const config::Acl& acl = config.acls[*from.acl];
-            list = used[acl.name] = classifier(acl);
+            list = registry.classifiers.at(config.acls[*from.acl].name);
             tenant.acl = list.get();
-            tenant.stateful = acl.stateful;
+            tenant.stateful = list->list().stateful;
         }
         const auto before = builder.tenant_lists_.find(slot);
         if (before == builder.tenant_lists_.end() || before->second != list) ++registry.generations[slot].policy;
@@ -149,19 +154,26 @@ struct SnapshotBuilder::Pass {
 SnapshotBuilder::SnapshotBuilder(std::map<std::string, PortInfo> ports, net::HashSeed seed, int socket_id)
     : ports_(std::move(ports)), seed_(seed), socket_id_(socket_id) {}
 
-std::unique_ptr<pipeline::Snapshot> SnapshotBuilder::build(const config::Config& config, std::uint64_t generation,
-                                                           Mode mode) {
-    Pass pass(*this, config);
-    pass.add_globals(generation);
+void SnapshotBuilder::PassDelete::operator()(Pass* pass) const noexcept { delete pass; }
+
+SnapshotBuilder::PassPointer SnapshotBuilder::begin(const config::Config& config, std::uint64_t generation) {
+    PassPointer pass(new Pass(*this, config));
+    pass->add_globals(generation);
+    pass->add_lists();
+    return pass;
+}
+
+void SnapshotBuilder::complete(Pass& pass) {
     pass.add_ports();
     pass.add_interfaces();
     pass.add_tenants();
-    if (mode == Mode::publish) {
-        registry_ = std::move(pass.registry);
-        tenant_lists_ = std::move(pass.tenant_lists);
-        pass.applied.clear();
-    }
-    return std::move(pass.snapshot);
+}
+
+std::unique_ptr<pipeline::Snapshot> SnapshotBuilder::commit(PassPointer pass) {
+    registry_ = std::move(pass->registry);
+    tenant_lists_ = std::move(pass->tenant_lists);
+    pass->applied.clear();
+    return std::move(pass->snapshot);
 }
 
 void SnapshotBuilder::grace_period_over() {

@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
 // Configuration -> immutable Snapshot. All or nothing: a build that throws leaves indices, lists and FIBs as they were.
-// What did not change is taken over (compiled lists, FIB views), and a tenant's generations move only when something that
-// its verdicts or routes depend on did.
+// What did not change is taken over (compiled lists, FIB views), and a tenant's generations move only when something
+// that its verdicts or routes depend on did.
 #include <map>
 #include <memory>
 #include <string>
@@ -21,25 +21,34 @@ struct PortInfo {  // of a started port
 
 class SnapshotBuilder {
   public:
-    enum class Mode { publish, dry_run };
+    // One build. Destroyed before commit() it leaves everything as it was.
+    class Pass;
+    struct PassDelete {
+        void operator()(Pass* pass) const noexcept;
+    };
+    using PassPointer = std::unique_ptr<Pass, PassDelete>;
 
     SnapshotBuilder(std::map<std::string, PortInfo> ports, net::HashSeed seed, int socket_id);
 
-    // Throws base::MachineError. In publish mode the result has to be published, and grace_period_over() called once no worker
-    // sees its predecessor; building again before that is a programmer error.
-    std::unique_ptr<pipeline::Snapshot> build(const config::Config& config, std::uint64_t generation, Mode mode);
+    // Compiles the lists, which may take seconds, and touches nothing that a reader of registry() sees. `config` must
+    // outlive the pass. All three throw base::MachineError.
+    PassPointer begin(const config::Config& config, std::uint64_t generation);
+    // The rest, changes to the idle FIB copies included: under the lock that readers of registry() take.
+    void complete(Pass& pass);
+    // The snapshot has to be published, and grace_period_over() called once no worker sees its predecessor; completing
+    // another pass before that is a programmer error.
+    std::unique_ptr<pipeline::Snapshot> commit(PassPointer pass);
     void grace_period_over();
 
     [[nodiscard]] const Registry& registry() const noexcept { return registry_; }
 
   private:
-    struct Pass;  // one build's working state
-
     std::map<std::string, PortInfo> ports_;
     net::HashSeed seed_;
     int socket_id_;
     Registry registry_;
-    std::map<std::uint16_t, std::shared_ptr<const acl::Classifier>> tenant_lists_;  // what each tenant's verdicts came from
+    std::map<std::uint16_t, std::shared_ptr<const acl::Classifier>>
+        tenant_lists_;  // what each tenant's verdicts came from
 };
 
 }  // namespace cachewire::control

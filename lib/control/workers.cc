@@ -24,7 +24,8 @@ std::unique_ptr<pipeline::WorkerState> make_worker_state(unsigned lcore, std::ui
     auto state = std::make_unique<pipeline::WorkerState>();
     state->lcore = lcore;
     state->socket = static_cast<int>(rte_lcore_to_socket_id(lcore));
-    state->sessions = std::make_unique<session::Table>(session_capacity, state->socket, base::tsc_hz(), session::Timeouts{});
+    state->sessions =
+        std::make_unique<session::Table>(session_capacity, state->socket, base::tsc_hz(), session::Timeouts{});
     state->policers = std::vector<qos::PolicerState>(kMaxPolicers);
     state->tenants = std::vector<pipeline::TenantCounters>(pipeline::kMaxTenants);
     return state;
@@ -36,8 +37,7 @@ Workers::~Workers() {
 
 void Workers::add(std::unique_ptr<pipeline::WorkerState> state, std::vector<pipeline::RxQueue> queues,
                   Publisher& publisher) {
-    workers_.push_back(
-        std::make_unique<pipeline::Worker>(std::move(state), std::move(queues), publisher.add_worker()));
+    workers_.push_back(std::make_unique<pipeline::Worker>(std::move(state), std::move(queues), publisher.add_worker()));
 }
 
 void Workers::launch() {

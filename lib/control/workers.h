@@ -1,6 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// The workers as the control plane handles them: made before the first packet, launched on their lcores, drained and joined.
+// The workers as the control plane handles them: made before the first packet, launched on their lcores, drained and
+// joined.
 #include <memory>
 #include <vector>
 

@@ -1,10 +1,10 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// A worker's end of the publication: takes the current snapshot once per iteration and reports quiescent at its end. Between the
-// two the snapshot can't be freed. The other end is control::Publisher.
+// A worker's end of the publication: takes the current snapshot once per iteration and reports quiescent at its end.
+// Between the two the snapshot can't be freed. The other end is control::Publisher.
 //
-// take() is an acquire load that pairs with the publisher's release store, so whatever the snapshot points to is seen whole.
-// quiescent() of rte_rcu_qsbr has a release fence: no read of the old snapshot moves past it.
+// take() is an acquire load that pairs with the publisher's release store, so whatever the snapshot points to is seen
+// whole. quiescent() of rte_rcu_qsbr has a release fence: no read of the old snapshot moves past it.
 #include <atomic>
 
 #include <rte_rcu_qsbr.h>

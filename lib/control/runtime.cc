@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "control/runtime.h"
+
+#include <csignal>
+#include <set>
+
+#include <poll.h>
+#include <rte_eal.h>
+#include <rte_ethdev.h>
+#include <rte_mempool.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "control/restart.h"
+#include "control/status.h"
+
+namespace cachewire::control {
+
+namespace {
+
+constexpr int kTickMs = 100;
+constexpr unsigned kDrainMs = 1000;
+constexpr unsigned kGraceMs = 2000;
+
+net::HashSeed random_seed() {
+    net::HashSeed seed;
+    if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
+        throw base::MachineError("getrandom gave no seed for the flow hash");
+    // The fold multiplies by these: an even or tiny key would lose bits.
+    seed.a |= 1;
+    seed.b |= 1;
+    seed.c |= 1;
+    return seed;
+}
+
+// Enough for every descriptor ring full at once, every TX buffer full, every lcore's cache full, and bursts in between.
+unsigned mbufs_needed(const config::Config& config, std::size_t workers) {
+    if (config.memory.mbufs != 0) return config.memory.mbufs;
+    std::size_t n = 2048;
+    for (const auto& port : config.ports) {
+        const std::size_t rxq = std::max<std::size_t>(port.rxq, 1), txq = std::max<std::size_t>(port.txq, workers);
+        n += rxq * port.rxd + txq * port.txd + workers * port::kTxBufferSize;
+    }
+    n += (workers + 1) * (config.memory.mempool_cache * 3u / 2 + pipeline::kMaxLanes);
+    return static_cast<unsigned>(n);
+}
+
+}  // namespace
+
+Runtime::Runtime(config::Config config, std::vector<unsigned> lcores)
+    : config_(std::move(config)), lcores_(std::move(lcores)), start_tsc_(base::now_tsc()) {
+    stop_event_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (stop_event_ < 0) base::check(-errno, "eventfd");
+    publisher_.emplace(static_cast<unsigned>(lcores_.size()));
+    start_ports();
+    start_workers();
+    control_socket_ = std::make_unique<ControlSocket>(std::string(rte_eal_get_runtime_dir()) + "/cachewire_control");
+    add_commands();
+    add_endpoints(endpoints_, *this);
+}
+
+Runtime::~Runtime() {
+    workers_.drain_and_join(0);
+    ports_.clear();
+    check_pool();
+    close(stop_event_);
+}
+
+// Ports are closed and workers joined: whoever still has an mbuf now has lost it.
+void Runtime::check_pool() {
+    const unsigned in_use = rte_mempool_in_use_count(pool_);
+    if (in_use != 0) base::log_error("{} mbufs were not returned to their pool", in_use);
+}
+
+void Runtime::sample_pool() {
+    const std::lock_guard lock(mutex_);
+    pool_low_water_ = std::min<std::uint64_t>(pool_low_water_, rte_mempool_avail_count(pool_));
+}
+
+std::string Runtime::ledger_text() const { return control::ledger_text(ledger_sum(workers_)); }
+
+void Runtime::start_ports() {
+    pool_ = port::make_mempool("cachewire_mbufs", mbufs_needed(config_, lcores_.size()), config_.memory.mempool_cache,
+                               config_.memory.mbuf_size, SOCKET_ID_ANY);
+    pool_low_water_ = rte_mempool_avail_count(pool_);
+    std::map<std::string, PortInfo> infos;
+    for (const config::Port& from : config_.ports) {
+        port::PortConfig to;
+        to.name = from.name;
+        std::string why;
+        const auto device = port::parse_device(from.device, why);
+        if (!device) throw base::Error(base::ExitStatus::configuration, "port " + from.name + ": " + why);
+        to.device = *device;
+        to.rx_queues = std::max<std::uint16_t>(from.rxq, 1);
+        to.tx_queues = std::max<std::uint16_t>(from.txq, static_cast<std::uint16_t>(lcores_.size()));
+        to.rx_descriptors = from.rxd;
+        to.tx_descriptors = from.txd;
+        to.mtu = from.mtu;
+        to.promiscuous = from.promiscuous;
+        to.mac = from.mac;
+        to.mbuf_size = config_.memory.mbuf_size;
+        ports_.push_back(std::make_unique<port::EthPort>(to, pool_));
+        infos[from.name] = {ports_.back()->id(), to.tx_queues, ports_.back()->mac()};
+    }
+    builder_.emplace(std::move(infos), random_seed(), SOCKET_ID_ANY);
+}
+
+// Generation 1 is published before the first worker runs: no packet is ever handled without its policy.
+void Runtime::start_workers() {
+    auto pass = builder_->begin(config_, generation_);
+    builder_->complete(*pass);
+    publisher_->publish(builder_->commit(std::move(pass)), [this] { builder_->grace_period_over(); });
+    const auto workers = static_cast<std::uint32_t>(lcores_.size());
+    for (const unsigned lcore : lcores_) {
+        std::vector<pipeline::RxQueue> queues;
+        for (std::size_t i = 0; i < ports_.size(); ++i)
+            for (std::uint16_t q = 0; q < ports_[i]->config().rx_queues; ++q)
+                queues.push_back({*builder_->registry().ports.find(ports_[i]->name()), ports_[i]->id(), q});
+        workers_.add(make_worker_state(lcore, config_.sessions.capacity / workers), std::move(queues), *publisher_);
+    }
+}
+
+void Runtime::add_commands() {
+    control_socket_->add("reload", [this](const ControlSocket::Json& request) {
+        const ReloadResult result = reload(request.value("dry_run", false));
+        ControlSocket::Json answer = {{"ok", result.ok}, {"generation", result.generation}};
+        if (!result.error.empty()) answer["error"] = result.error;
+        for (const auto& diagnostic : result.diagnostics)
+            answer["diagnostics"].push_back(config::to_string(diagnostic));
+        return answer;
+    });
+}
+
+Runtime::View Runtime::view() const {
+    return {config_,
+            builder_->registry(),
+            workers_,
+            ports_,
+            *publisher_->current(),
+            state_,
+            generation_,
+            (base::now_tsc() - start_tsc_) / base::tsc_hz(),
+            pool_,
+            pool_low_water_};
+}
+
+bool Runtime::finish_grace_period() {
+    for (unsigned waited = 0; publisher_->reap() != 0; ++waited) {
+        if (waited == kGraceMs) return false;
+        usleep(1000);
+    }
+    return true;
+}
+
+Runtime::ReloadResult Runtime::reload(bool dry_run) {
+    ReloadResult result;
+    result.generation = generation_;
+    config::LoadResult loaded = config::load_file(config_.path);
+    result.diagnostics = std::move(loaded.diagnostics);
+    if (!loaded.config) {
+        result.error = "the file has errors; the running configuration stays";
+        return result;
+    }
+    if (const auto keys = needs_restart(config_, *loaded.config); !keys.empty()) {
+        result.error = "needs a restart, so nothing was applied:";
+        for (const auto& key : keys) result.error += " " + key;
+        return result;
+    }
+    try {
+        auto pass = builder_->begin(*loaded.config, generation_ + 1);
+        const std::lock_guard lock(mutex_);
+        if (!finish_grace_period()) {
+            result.error = "a worker has not passed a quiescent state for 2 s; nothing was applied";
+            return result;
+        }
+        builder_->complete(*pass);
+        if (!dry_run) {
+            publisher_->publish(builder_->commit(std::move(pass)), [this] { builder_->grace_period_over(); });
+            config_ = std::move(*loaded.config);
+            result.generation = ++generation_;
+        }
+        result.ok = true;
+    } catch (const base::Error& error) {
+        result.error = error.what();
+    }
+    return result;
+}
+
+void Runtime::request_stop() {
+    stop_.store(true, std::memory_order_relaxed);
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = write(stop_event_, &one, sizeof one);
+}
+
+void Runtime::handle_signals() {
+    while (const auto signal = signals_.next()) {
+        if (*signal != SIGHUP) {
+            stop_.store(true, std::memory_order_relaxed);
+            continue;
+        }
+        const ReloadResult result = reload(false);
+        for (const auto& diagnostic : result.diagnostics) base::log_warning("{}", config::to_string(diagnostic));
+        if (result.ok) {
+            base::log_info("reloaded {}: generation {}", config_.path, result.generation);
+        } else {
+            base::log_error("reload refused: {}", result.error);
+        }
+    }
+}
+
+void Runtime::run(const RunOptions& options) {
+    workers_.launch();
+    {
+        const std::lock_guard lock(mutex_);
+        state_ = State::running;
+    }
+    loop(options);
+    finish();
+    if (options.on_stats) options.on_stats();
+}
+
+void Runtime::loop(const RunOptions& options) {
+    const std::uint64_t hz = base::tsc_hz(), begin = base::now_tsc();
+    std::uint64_t next_stats = begin + options.stats_period_s * hz, last_rx = 0, last_rx_tsc = begin;
+    while (!stop_.load(std::memory_order_relaxed)) {
+        std::vector<pollfd> fds = {{signals_.fd(), POLLIN, 0}, {stop_event_, POLLIN, 0}};
+        control_socket_->append_poll(fds);
+        poll(fds.data(), fds.size(), kTickMs);
+        handle_signals();
+        control_socket_->handle(fds);
+        {
+            const std::lock_guard lock(mutex_);
+            publisher_->reap();
+        }
+        sample_pool();
+        const std::uint64_t now = base::now_tsc();
+        if (const std::uint64_t rx = ledger_sum(workers_).rx; rx != last_rx) {
+            last_rx = rx;
+            last_rx_tsc = now;
+        }
+        if (options.duration_s && now - begin >= *options.duration_s * hz) break;
+        if (options.idle_s && now - last_rx_tsc >= *options.idle_s * hz) break;
+        if (options.stats_period_s != 0 && options.on_stats && now >= next_stats) {
+            next_stats += options.stats_period_s * hz;
+            options.on_stats();
+        }
+    }
+}
+
+void Runtime::finish() {
+    {
+        const std::lock_guard lock(mutex_);
+        state_ = State::draining;
+    }
+    workers_.drain_and_join(kDrainMs);
+    for (const auto& port : ports_) port->stop();
+}
+
+}  // namespace cachewire::control

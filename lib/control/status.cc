@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "control/status.h"
+
+#include <charconv>
+
+#include <fmt/format.h>
+#include <rte_lcore.h>
+#include <rte_mempool.h>
+#include <rte_version.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "control/version.h"
+
+namespace cachewire::control {
+
+namespace {
+
+using telemetry::BadQuery;
+using telemetry::Json;
+using View = Runtime::View;
+
+const char* state_name(State state) {
+    switch (state) {
+        case State::starting:
+            return "starting";
+        case State::running:
+            return "running";
+        case State::draining:
+            return "draining";
+    }
+    return "";
+}
+
+Json info(const View& v) {
+    return {{"version", kVersion},
+            {"dpdk", rte_version()},
+            {"pid", static_cast<std::uint64_t>(getpid())},
+            {"uptime_s", v.uptime_s},
+            {"state", state_name(v.state)},
+            {"config_file", v.config.path},
+            {"config_sha256", v.config.sha256},
+            {"config_generation", v.generation},
+            {"overrides", 0u},
+            {"restart_pending", 0u},
+            {"workers", static_cast<std::uint64_t>(v.workers.all().size())}};
+}
+
+Json port_list(const View& v) {
+    std::vector<Json> ports;
+    for (const auto& port : v.ports) ports.push_back({{"name", port->name()}, {"mac", net::to_string(port->mac())}});
+    Json answer = Json::object();
+    for (std::size_t i = 0; i < ports.size(); ++i) answer[std::to_string(i)] = ports[i];
+    return answer;
+}
+
+Json port_stats(const View& v, std::string_view name) {
+    for (const auto& port : v.ports) {
+        if (port->name() != name) continue;
+        const std::uint16_t index = *v.registry.ports.find(port->name());
+        std::uint64_t rx_packets = 0, rx_bytes = 0, tx_packets = 0, tx_bytes = 0, tx_dropped = 0;
+        for (const auto& worker : v.workers.all()) {
+            const auto& c = worker->state().ports[index];
+            rx_packets += c.rx_packets.read();
+            rx_bytes += c.rx_bytes.read();
+            tx_packets += c.tx_packets.read();
+            tx_bytes += c.tx_bytes.read();
+            tx_dropped += c.tx_dropped.read();
+        }
+        const port::PortStats device = port->stats();
+        return {{"rx_packets", rx_packets},      {"rx_bytes", rx_bytes},
+                {"tx_packets", tx_packets},      {"tx_bytes", tx_bytes},
+                {"rx_missed", device.rx_missed}, {"rx_errors", device.rx_errors},
+                {"rx_nombuf", device.rx_nombuf}, {"tx_dropped", tx_dropped},
+                {"driver", device.driver},       {"link", device.link_up ? "up" : "down"}};
+    }
+    throw BadQuery(fmt::format("no port '{}'; /cachewire/port/list names them", name));
+}
+
+Json worker_dict(const pipeline::Worker& worker) {
+    const pipeline::WorkerState& state = worker.state();
+    const pipeline::LedgerLine line = state.published_ledger.read();
+    const std::uint64_t busy = state.loop.busy_cycles.read(), total = state.loop.total_cycles.read();
+    return {{"lcore", state.lcore},
+            {"core", static_cast<std::uint64_t>(rte_lcore_to_cpu_id(static_cast<int>(state.lcore)))},
+            {"socket", state.socket},
+            {"rx", line.rx},
+            {"tx", line.tx},
+            {"busy_cycles", busy},
+            {"total_cycles", total},
+            {"busy_percent", total == 0 ? 0 : busy * 100 / total},
+            {"longest_gap_us", state.loop.longest_gap_cycles.read() * 1000000 / base::tsc_hz()},
+            {"queues", static_cast<std::uint64_t>(worker.rx_queues().size())}};
+}
+
+// nullptr: all of them.
+const pipeline::Worker* find_worker(const View& v, std::string_view lcore) {
+    if (lcore.empty()) return nullptr;
+    unsigned id = 0;
+    const auto [end, error] = std::from_chars(lcore.data(), lcore.data() + lcore.size(), id);
+    if (error == std::errc{} && end == lcore.data() + lcore.size())
+        for (const auto& worker : v.workers.all())
+            if (worker->state().lcore == id) return worker.get();
+    throw BadQuery(fmt::format("no worker on lcore '{}'", lcore));
+}
+
+Json worker_stats(const View& v, std::string_view lcore) {
+    if (const auto* worker = find_worker(v, lcore)) return worker_dict(*worker);
+    Json answer = Json::object();
+    for (const auto& worker : v.workers.all()) answer[std::to_string(worker->state().lcore)] = worker_dict(*worker);
+    return answer;
+}
+
+Json stage_stats(const View& v, std::string_view lcore) {
+    const auto* only = find_worker(v, lcore);
+    Json answer = Json::object();
+    for (std::size_t i = 0; i < pipeline::kStages; ++i) {
+        std::uint64_t packets = 0, bursts = 0, cycles = 0;
+        for (const auto& worker : v.workers.all()) {
+            if (only != nullptr && worker.get() != only) continue;
+            const auto& c = worker->state().stages[i];
+            packets += c.packets.read();
+            bursts += c.bursts.read();
+            cycles += c.cycles.read();
+        }
+        answer[pipeline::kStageNames[i]] = {{"packets", packets},
+                                            {"bursts", bursts},
+                                            {"cycles", cycles},
+                                            {"cycles_per_packet", packets == 0 ? 0 : cycles / packets}};
+    }
+    return answer;
+}
+
+Json drops(const View& v, std::string_view tenant) {
+    std::uint16_t first = 0;
+    std::size_t last = v.registry.tenants.end();
+    if (!tenant.empty()) {
+        const auto slot = v.registry.tenants.find(std::string(tenant));
+        if (!slot) throw BadQuery(fmt::format("no tenant '{}'", tenant));
+        first = *slot;
+        last = first + 1u;
+    }
+    Json answer = Json::object();
+    std::uint64_t total = 0;
+    for (std::size_t reason = 0; reason < pipeline::kDropReasons; ++reason) {
+        std::uint64_t n = 0;
+        for (const auto& worker : v.workers.all())
+            for (std::size_t slot = first; slot < last; ++slot) n += worker->state().tenants[slot].drops[reason].read();
+        answer[std::string(pipeline::kDropReasonTexts[reason].name)] = n;
+        total += n;
+    }
+    answer["total"] = total;
+    return answer;
+}
+
+Json ledger(const View& v) {
+    const pipeline::LedgerLine l = ledger_sum(v.workers);
+    return {{"rx", l.rx},
+            {"tx", l.tx},
+            {"dropped", l.dropped},
+            {"punted", l.punted},
+            {"consumed", l.consumed},
+            {"originated", l.originated},
+            {"held", l.held},
+            {"unaccounted", static_cast<std::int64_t>(unaccounted(l))}};
+}
+
+Json memory(const View& v) {
+    std::uint64_t acl_bytes = 0, fib_bytes = 0, session_bytes = 0, capacity = 0, active = 0;
+    for (const auto& [name, list] : v.registry.classifiers) acl_bytes += list->memory_bytes();
+    for (const auto& [slot, vrf] : v.registry.vrfs) fib_bytes += vrf->stats().memory_bytes;
+    for (const auto& worker : v.workers.all()) {
+        const auto stats = worker->state().sessions->stats();
+        session_bytes += stats.memory_bytes;
+        capacity += stats.capacity;
+        active += stats.active;
+    }
+    return {{"mbufs",
+             {{"size", static_cast<std::uint64_t>(v.pool->size)},
+              {"free", static_cast<std::uint64_t>(rte_mempool_avail_count(v.pool))},
+              {"low_water", v.pool_low_water}}},
+            {"acl", {{"bytes", acl_bytes}}},
+            {"fib", {{"bytes", fib_bytes}}},
+            {"sessions", {{"bytes", session_bytes}, {"capacity", capacity}, {"active", active}}}};
+}
+
+}  // namespace
+
+void add_endpoints(telemetry::Endpoints& endpoints, Runtime& runtime) {
+    const auto plain = [&](const char* name, const char* help, Json (*answer)(const View&)) {
+        endpoints.add(name, help, [&runtime, answer](std::string_view parameters) {
+            if (!parameters.empty()) throw BadQuery("takes no parameters");
+            return runtime.with_view(answer);
+        });
+    };
+    const auto with_parameter = [&](const char* name, const char* help, Json (*answer)(const View&, std::string_view)) {
+        endpoints.add(name, help, [&runtime, answer](std::string_view parameters) {
+            return runtime.with_view([&](const View& view) { return answer(view, parameters); });
+        });
+    };
+    plain("/cachewire/info", "Version, state and configuration of this process.", info);
+    plain("/cachewire/port/list", "Ports by name.", port_list);
+    with_parameter("/cachewire/port/stats", "Counters of a port. Parameters: port name", port_stats);
+    with_parameter("/cachewire/worker/stats", "Load of each worker. Parameters: lcore (optional)", worker_stats);
+    with_parameter("/cachewire/stage/stats", "Packets and cycles by stage. Parameters: lcore (optional)", stage_stats);
+    with_parameter("/cachewire/drops", "Dropped packets by reason. Parameters: tenant (optional)", drops);
+    plain("/cachewire/ledger", "Every packet accounted for.", ledger);
+    plain("/cachewire/memory", "Pools and tables against their limits.", memory);
+}
+
+std::string ledger_text(const pipeline::LedgerLine& l) {
+    return fmt::format(
+        "ledger: rx {} + originated {} = tx {} + dropped {} + punted {} + consumed {} + held {}, unaccounted {}", l.rx,
+        l.originated, l.tx, l.dropped, l.punted, l.consumed, l.held, static_cast<std::int64_t>(unaccounted(l)));
+}
+
+}  // namespace cachewire::control
