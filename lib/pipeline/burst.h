@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// The packets of one pass through the pipeline: descriptors and keys by lane, and the list of lanes still going. Lanes never
-// move; a drop takes the lane off the list and names its reason. One burst per worker, in L1 from RX to TX:
-// 64 lanes x (64 B + 48 B) = 7 KiB.
+// The packets of one pass through the pipeline: descriptors and keys by lane, and the list of lanes still going. Lanes
+// never move; a drop takes the lane off the list and names its reason. One burst per worker, in L1 from RX to TX: 64
+// lanes x (64 B + 48 B) = 7 KiB.
 #include <array>
 #include <cassert>
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace cachewire::pipeline {
 
 inline constexpr unsigned kMaxLanes = 64;  // a configured burst over this runs in sub-bursts
 
-// Where per-packet metadata lives. Stages reach it only through Burst::lane(), as `auto&& lane = burst.lane(i)`, so that another
-// layout can be measured in the same binary without a second copy of any stage.
+// Where per-packet metadata lives. Stages reach it only through Burst::lane(), as `auto&& lane = burst.lane(i)`, so
+// that another layout can be measured in the same binary without a second copy of any stage.
 struct LaneMetadata {
     [[nodiscard]] Lane& lane(unsigned i) noexcept { return lanes[i]; }
     std::array<Lane, kMaxLanes> lanes;
@@ -42,8 +42,8 @@ class BasicBurst {
         dropped_count_ = 0;
     }
 
-    // Keeps the lanes for which `keep(lane_index)` returns true, in order. A pass that may drop is one call of this; the
-    // callee calls drop() before it returns false.
+    // Keeps the lanes for which `keep(lane_index)` returns true, in order. A pass that may drop is one call of this;
+    // the callee calls drop() before it returns false.
     template <class Keep>
     void filter(Keep&& keep) noexcept {
         unsigned kept = 0;

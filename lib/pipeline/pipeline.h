@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// A row of stages run over one burst as one inlined function. Packets and cycles are counted here, once per stage and burst,
-// so that no stage carries instrumentation. A stage is
+// A row of stages run over one burst as one inlined function. Packets and cycles are counted here, once per stage and
+// burst, so that no stage carries instrumentation. A stage is
 //
 //   struct Parse {
 //       static constexpr StageId kId = StageId::parse;

@@ -1,10 +1,11 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// Everything of the configuration that a worker reads, immutable from publication until the grace period after its successor.
-// Built by control::SnapshotBuilder, published by control::Publisher; a worker takes the pointer once per iteration.
+// Everything of the configuration that a worker reads, immutable from publication until the grace period after its
+// successor. Built by control::SnapshotBuilder, published by control::Publisher; a worker takes the pointer once per
+// iteration.
 //
-// Indices (port, interface, tenant, next hop, policer attachment) are stable over reloads for the objects that stay, because
-// sessions and per-worker state hold them.
+// Indices (port, interface, tenant, next hop, policer attachment) are stable over reloads for the objects that stay,
+// because sessions and per-worker state hold them.
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -21,7 +22,7 @@
 namespace cachewire::pipeline {
 
 inline constexpr std::uint16_t kMaxPorts = 64;
-inline constexpr std::uint16_t kMaxTenants = 4096;     // slots; slot 0 is "", what belongs to no tenant
+inline constexpr std::uint16_t kMaxTenants = 4096;  // slots; slot 0 is "", what belongs to no tenant
 inline constexpr std::uint16_t kMaxInterfaces = 8192;
 inline constexpr std::uint16_t kNoInterface = 0xffff;
 inline constexpr std::uint16_t kNoTenant = 0;
@@ -34,18 +35,18 @@ struct Attachment {
     std::uint16_t interface = kNoInterface;
 };
 
-// Tag stack -> attachment. `outer` 0 stands for untagged and priority-tagged. Most ports have no tags at all, so the untagged
-// answer stands beside the pointer to the table of tagged ones.
+// Tag stack -> attachment. `outer` 0 stands for untagged and priority-tagged. Most ports have no tags at all, so the
+// untagged answer stands beside the pointer to the table of tagged ones.
 struct TaggedAttachment {
     std::uint16_t outer, inner;  // inner 0: one tag
     Attachment attachment;
 };
 
 struct Port {
-    net::Mac mac;                       // frames for other unicast addresses are dropped
+    net::Mac mac;  // frames for other unicast addresses are dropped
     bool admin_up = true;
-    std::uint16_t ethdev = 0;           // DPDK port id
-    std::uint16_t txq = 1;              // queues; worker w uses w % txq
+    std::uint16_t ethdev = 0;  // DPDK port id
+    std::uint16_t txq = 1;     // queues; worker w uses w % txq
     std::uint16_t tag_bytes_stripped = 0;
     Attachment untagged;
     std::vector<TaggedAttachment> tagged;     // sorted by (outer, inner)
@@ -61,13 +62,13 @@ struct Interface {
 
 struct Tenant {
     SessionMode sessions = SessionMode::none;
-    bool stateful = false;                   // replies of permitted sessions pass
-    std::uint16_t policy_generation = 0;     // bumped when anything that a verdict depends on changes
-    std::uint16_t route_generation = 0;      // of its VRF
-    std::uint16_t policer_in = kNoPolicer;   // index into Snapshot::policers and WorkerState's states
+    bool stateful = false;                  // replies of permitted sessions pass
+    std::uint16_t policy_generation = 0;    // bumped when anything that a verdict depends on changes
+    std::uint16_t route_generation = 0;     // of its VRF
+    std::uint16_t policer_in = kNoPolicer;  // index into Snapshot::policers and WorkerState's states
     std::uint16_t policer_out = kNoPolicer;
-    const acl::Classifier* acl = nullptr;    // null: permit
-    const route::FibView* fib = nullptr;     // never null for a tenant in use
+    const acl::Classifier* acl = nullptr;  // null: permit
+    const route::FibView* fib = nullptr;   // never null for a tenant in use
 };
 
 struct Snapshot {

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// Everything one worker writes, allocated on its socket and passed by reference: no thread_local, no globals, one writer per
-// line. Telemetry reads the counters (relaxed) and the published ledger line; nothing else is shared.
+// Everything one worker writes, allocated on its socket and passed by reference: no thread_local, no globals, one
+// writer per line. Telemetry reads the counters (relaxed) and the published ledger line; nothing else is shared.
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -22,7 +22,8 @@ namespace cachewire::pipeline {
 // The names that /cachewire/stage/stats uses, in the packet's order. lb is filled by a later stage.
 enum class StageId : std::uint8_t { rx, parse, session, acl, lb, route, qos, tx };
 inline constexpr std::size_t kStages = 8;
-inline constexpr std::array<const char*, kStages> kStageNames = {"rx", "parse", "session", "acl", "lb", "route", "qos", "tx"};
+inline constexpr std::array<const char*, kStages> kStageNames = {"rx", "parse", "session", "acl",
+                                                                 "lb", "route", "qos",     "tx"};
 
 // worker: rw; telemetry: ro
 struct alignas(base::kCacheLine) StageCounters {
@@ -58,9 +59,9 @@ struct RxQueue {
 struct WorkerState {
     unsigned lcore = 0;
     int socket = 0;
-    std::uint64_t now_tsc = 0;     // taken once per burst
-    RxQueue rx_queue{};            // the queue that the RX stage reads now
-    LedgerLine ledger;             // worker only; published below
+    std::uint64_t now_tsc = 0;  // taken once per burst
+    RxQueue rx_queue{};         // the queue that the RX stage reads now
+    LedgerLine ledger;          // worker only; published below
     Burst burst;
     std::unique_ptr<session::Table> sessions;  // never null
     session::OutcomeTable outcomes;
@@ -69,7 +70,7 @@ struct WorkerState {
 
     std::array<StageCounters, kStages> stages;
     std::array<PortCounters, kMaxPorts> ports;
-    std::vector<TenantCounters> tenants;       // kMaxTenants
+    std::vector<TenantCounters> tenants;  // kMaxTenants
     LoopCounters loop;
     base::SeqLock<LedgerLine> published_ledger;
 };

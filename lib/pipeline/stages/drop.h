@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// The end of every packet that does not leave: counts the reason under the packet's tenant and frees the mbufs in bulk, once
-// per burst. The deciding lines are the `burst.drop(i, DropReason::...)` in the other stages.
+// The end of every packet that does not leave: counts the reason under the packet's tenant and frees the mbufs in bulk,
+// once per burst. The deciding lines are the `burst.drop(i, DropReason::...)` in the other stages.
 #include <array>
 
 #include <rte_mbuf.h>
@@ -14,7 +14,8 @@ struct Drop {
     template <class Burst>
     static void process(WorkerState& worker, Burst& burst) noexcept {
         const auto dropped = burst.dropped();
-        if (dropped.empty()) [[likely]] return;
+        if (dropped.empty()) [[likely]]
+            return;
         std::array<rte_mbuf*, kMaxLanes> mbufs;
         unsigned n = 0;
         for (const auto& d : dropped) {
