@@ -6,6 +6,9 @@
 #include <rte_ether.h>
 #include <rte_telemetry.h>
 #include <rte_version.h>
+#if RTE_VERSION >= RTE_VERSION_NUM(24, 11, 0, 0)
+#include <rte_ip6.h>
+#endif
 
 namespace cachewire::base {
 
@@ -30,6 +33,25 @@ inline int tel_add_array_uint(rte_tel_data* array, std::uint64_t value) {
 inline constexpr auto kTelUintArray = RTE_TEL_UINT_VAL;
 #else
 inline constexpr auto kTelUintArray = RTE_TEL_U64_VAL;
+#endif
+
+// 24.11 gave IPv6 addresses a type in rte_fib6 and rte_rib6; before they were arrays of 16 bytes.
+#if RTE_VERSION >= RTE_VERSION_NUM(24, 11, 0, 0)
+inline const rte_ipv6_addr* ip6_argument(const std::uint8_t* address) {
+    return reinterpret_cast<const rte_ipv6_addr*>(address);
+}
+template <class Address16>
+rte_ipv6_addr* ip6_array_argument(Address16* addresses) noexcept {
+    static_assert(sizeof(Address16) == 16);
+    return reinterpret_cast<rte_ipv6_addr*>(addresses);
+}
+#else
+inline const std::uint8_t* ip6_argument(const std::uint8_t* address) { return address; }
+template <class Address16>
+std::uint8_t (*ip6_array_argument(Address16* addresses) noexcept)[16] {
+    static_assert(sizeof(Address16) == 16);
+    return reinterpret_cast<std::uint8_t(*)[16]>(addresses);
+}
 #endif
 
 }  // namespace cachewire::base

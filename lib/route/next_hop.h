@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// Where a packet goes next and what its new Ethernet header is: one line that TX reads per packet. Written by the control
-// plane before publication, read-only on workers. Index 0 is "no route".
+// Where a packet goes next and what its new Ethernet header is: one line that TX reads per packet. Written by the
+// control plane before publication, read-only on workers. Index 0 is "no route".
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace cachewire::route {
 enum class NextHopKind : std::uint8_t { no_route, drop, local, broadcast, unresolved, forward };
 
 struct alignas(base::kCacheLine) NextHop {
-    // The header as it goes out, without the final EtherType: MACs, then up to two tags (TPID and TCI). l2_length counts the
-    // final EtherType too: 14, 18 or 22.
+    // The header as it goes out, without the final EtherType: MACs, then up to two tags (TPID and TCI). l2_length
+    // counts the final EtherType too: 14, 18 or 22.
     std::array<std::uint8_t, 20> l2_header{};  // 0
     std::uint8_t l2_length = 14;               // 20
     NextHopKind kind = NextHopKind::no_route;  // 21
