@@ -1,0 +1,24 @@
+#pragma once
+// SPDX-License-Identifier: BSD-3-Clause
+// One file per claim. A claim measures, prints its table and returns the variants for --json.
+#include <string>
+#include <vector>
+
+#include "slices.h"
+
+namespace cachewire::bench {
+
+struct Options {
+    bool quick = false;
+    unsigned pairs = 4000;
+    unsigned only_slices =
+        0;  // run this many slices of the last variant alone, for an instruction count under callgrind
+};
+
+// The whole path of 64-byte packets against receive-and-send on the same ports.
+std::vector<Result> flows(const Options& options);
+
+// Every claim's table: variant, Mpps, cycles a packet and their spread, ratio and difference against the first one.
+void print_table(const std::string& title, const std::vector<Result>& results);
+
+}  // namespace cachewire::bench

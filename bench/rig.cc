@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rig.h"
+
+#include <bit>
+#include <cstring>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include "base/clock.h"
+#include "config/load.h"
+#include "control/workers.h"
+#include "pipeline/forwarding.h"
+#include "pipeline/tx_flush.h"
+#include "port/port.h"
+#include "support/packet_builder.h"
+
+namespace cachewire::bench {
+
+namespace {
+
+constexpr unsigned kBurst = 32;
+
+config::Config load(const std::string& text) {
+    config::LoadResult loaded = config::load_text(text, "bench.yaml");
+    if (loaded.config) return *loaded.config;
+    std::string errors;
+    for (const auto& diagnostic : loaded.diagnostics) errors += config::to_string(diagnostic) + "\n";
+    throw std::runtime_error(errors);
+}
+
+unsigned ring_size(std::size_t frames) { return static_cast<unsigned>(std::bit_ceil(frames + 1)); }
+
+}  // namespace
+
+Rig::Rig(const std::string& config_text, std::vector<std::vector<std::uint8_t>> frames)
+    : frames_(std::move(frames)),
+      pool_(port::make_mempool("bench", static_cast<unsigned>(frames_.size()) + 1024, 256, 2176, SOCKET_ID_ANY)),
+      west_("west", ring_size(frames_.size()), pool_),
+      east_("east", ring_size(frames_.size()), pool_) {
+    const config::Config config = load(config_text);
+    builder_ = std::make_unique<control::SnapshotBuilder>(
+        std::map<std::string, control::PortInfo>{{"west", {west_.id(), 1, test::kRouterMac}},
+                                                 {"east", {east_.id(), 1, test::kRouterMac}}},
+        net::HashSeed{}, SOCKET_ID_ANY);
+    auto pass = builder_->begin(config, 1);
+    builder_->complete(*pass);
+    snapshot_ = builder_->commit(std::move(pass));
+    worker_ = control::make_worker_state(rte_lcore_id(), config.sessions.capacity);
+    worker_->rx_queue = {*builder_->registry().ports.find("west"), west_.id(), 0};
+    mbufs_.resize(frames_.size());
+    if (rte_pktmbuf_alloc_bulk(pool_, mbufs_.data(), static_cast<unsigned>(mbufs_.size())) != 0)
+        throw std::runtime_error("not enough mbufs");
+}
+
+// The wire's work, not measured: each mbuf becomes a fresh frame again. Writing leaves headers where they fit: some
+// thousand of them in L2, not in L1.
+void Rig::refill() {
+    for (std::size_t i = 0; i < mbufs_.size(); ++i) {
+        rte_pktmbuf_reset(mbufs_[i]);
+        std::memcpy(rte_pktmbuf_append(mbufs_[i], static_cast<std::uint16_t>(frames_[i].size())), frames_[i].data(),
+                    frames_[i].size());
+    }
+    if (west_.offer(mbufs_) != mbufs_.size()) throw std::runtime_error("the ring did not take all frames");
+}
+
+void Rig::collect() {
+    const unsigned n = east_.collect(mbufs_);
+    if (n != mbufs_.size())
+        throw std::runtime_error(
+            fmt::format("{} of {} frames came out; the bench's configuration loses packets", n, mbufs_.size()));
+}
+
+Slice Rig::run(const std::function<void()>& step) {
+    refill();
+    const std::uint64_t begin = base::now_tsc();
+    for (std::size_t done = 0; done < mbufs_.size(); done += kBurst) step();
+    const std::uint64_t end = base::now_tsc();
+    collect();
+    return {end - begin, mbufs_.size()};
+}
+
+Slice Rig::io() {
+    return run([this] {
+        rte_mbuf* burst[kBurst];
+        const std::uint16_t n = rte_eth_rx_burst(west_.id(), 0, burst, kBurst);
+        rte_eth_tx_burst(east_.id(), 0, burst, n);
+    });
+}
+
+Slice Rig::pipeline() {
+    return run([this] {
+        worker_->now_tsc = base::now_tsc();
+        cachewire::pipeline::Front::run(*worker_, *snapshot_, worker_->burst);
+        if (worker_->burst.size() != 0) cachewire::pipeline::Back::run(*worker_, *snapshot_, worker_->burst);
+        cachewire::pipeline::flush_tx(*worker_, *snapshot_);
+    });
+}
+
+}  // namespace cachewire::bench

@@ -1,0 +1,46 @@
+#pragma once
+// SPDX-License-Identifier: BSD-3-Clause
+// The shipped pipeline on two ring ports in this process: a configuration text goes through the real loader and
+// snapshot builder, frames go in at `west` and come out at `east`. The bench plays the wire outside of the measured
+// time.
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "control/snapshot_builder.h"
+#include "pipeline/snapshot.h"
+#include "pipeline/worker_state.h"
+#include "slices.h"
+#include "support/ring_port.h"
+
+namespace cachewire::bench {
+
+class Rig {
+  public:
+    // `frames`: what travels, a mbuf each, all in flight at once. The configuration names the ports west and east.
+    Rig(const std::string& config_text, std::vector<std::vector<std::uint8_t>> frames);
+
+    // Offers every frame once, measures the worker's code until all of them are sent, puts them back. Throws
+    // std::runtime_error when one is missing: a bench that loses packets measures nothing.
+    Slice io();        // receive, send
+    Slice pipeline();  // Front and Back, flush
+
+    [[nodiscard]] const pipeline::WorkerState& worker() const noexcept { return *worker_; }
+
+  private:
+    Slice run(const std::function<void()>& step);
+    void refill();
+    void collect();
+
+    std::vector<std::vector<std::uint8_t>> frames_;
+    rte_mempool* pool_;
+    test::RingPort west_, east_;
+    std::unique_ptr<control::SnapshotBuilder> builder_;
+    std::unique_ptr<pipeline::Snapshot> snapshot_;
+    std::unique_ptr<pipeline::WorkerState> worker_;
+    std::vector<rte_mbuf*> mbufs_;
+};
+
+}  // namespace cachewire::bench
