@@ -53,6 +53,8 @@ class Descriptor {
 };
 
 struct Client {
+    explicit Client(int connection) : fd(connection) {}
+
     Descriptor fd;
     std::string input;
     std::string output;
@@ -263,7 +265,7 @@ void ControlSocket::Impl::accept_all() {
         if (fd < 0) return;
         make_room();
         // Served at once: a client that already sent its command has it done before anybody can push it out.
-        serve(clients.emplace_back(Client{Descriptor(fd)}));
+        serve(clients.emplace_back(fd));
     }
 }
 

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "control/control_socket.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "support/catch.h"
+
+using cachewire::control::ControlSocket;
+using Json = ControlSocket::Json;
+
+namespace {
+
+struct Folder {
+    Folder() {
+        char name[] = "/tmp/cachewire-test-XXXXXX";
+        path = ::mkdtemp(name);
+    }
+    ~Folder() { std::filesystem::remove_all(path); }
+    [[nodiscard]] std::string socket() const { return path + "/cachewire_control"; }
+    std::string path;
+};
+
+// A client as a program would be one: blocking, with a time limit so that a missing answer fails instead of hanging.
+class Client {
+  public:
+    explicit Client(const std::string& path) : fd_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+        sockaddr_un address = {};
+        address.sun_family = AF_UNIX;
+        path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+        connected_ = ::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+    }
+    ~Client() { hang_up(); }
+    Client(const Client&) = delete;
+    Client& operator=(const Client&) = delete;
+
+    [[nodiscard]] bool connected() const { return connected_; }
+    void hang_up() {
+        if (fd_ >= 0) ::close(fd_);
+        fd_ = -1;
+    }
+    void end_of_input() const { ::shutdown(fd_, SHUT_WR); }
+    [[nodiscard]] bool send(const std::string& text) const {
+        return ::send(fd_, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(text.size());
+    }
+    // What has arrived so far.
+    std::string receive() {
+        char buffer[65536];
+        ssize_t n;
+        while ((n = ::recv(fd_, buffer, sizeof(buffer), MSG_DONTWAIT)) > 0)
+            text_.append(buffer, static_cast<std::size_t>(n));
+        closed_ = n == 0;
+        return std::exchange(text_, {});
+    }
+    [[nodiscard]] bool closed() const { return closed_; }
+
+  private:
+    int fd_;
+    bool connected_ = false;
+    bool closed_ = false;
+    std::string text_;
+};
+
+// Turns the owner's loop until nothing is left to do.
+unsigned turn(ControlSocket& socket) {
+    unsigned turns = 0;
+    for (; turns < 10000; ++turns) {
+        std::vector<pollfd> fds;
+        socket.append_poll(fds);
+        if (::poll(fds.data(), fds.size(), 0) == 0) break;
+        socket.handle(fds);
+    }
+    return turns;
+}
+
+std::unique_ptr<ControlSocket> echo_socket(const std::string& path) {
+    auto socket = std::make_unique<ControlSocket>(path);
+    socket->add("echo", [](const Json& request) { return Json{{"text", request.at("text")}}; });
+    socket->add("fail", [](const Json&) -> Json { throw std::runtime_error("it \xff can't"); });
+    socket->add("refuse", [](const Json&) { return Json{{"ok", false}, {"error", "no"}}; });
+    socket->add("big", [](const Json&) { return Json{{"text", std::string(4u << 20, 'x')}}; });
+    return socket;
+}
+
+}  // namespace
+
+TEST_CASE("control socket: one JSON object a line gets one a line back", "[control]") {
+    const Folder folder;
+    const auto socket = echo_socket(folder.socket());
+    struct Case {
+        const char* what;
+        std::string sent;
+        std::string answer;
+    };
+    const std::vector<Case> cases = {
+        {"a command", R"({"command":"echo","text":"hi"})", R"({"text":"hi","ok":true})"},
+        {"a refusal", R"({"command":"refuse"})", R"({"ok":false,"error":"no"})"},
+        {"an exception, its text made UTF-8", R"({"command":"fail"})", "{\"ok\":false,\"error\":\"it \uFFFD can't\"}"},
+        {"an unknown command", R"({"command":"dance"})",
+         R"({"ok":false,"error":"command 'dance' is not supported yet"})"},
+        {"no command", R"({"x":1})", R"({"ok":false,"error":"the request has no \"command\""})"},
+        {"a command of another type", R"({"command":7})", R"({"ok":false,"error":"the request has no \"command\""})"},
+        {"an array", "[1]", R"({"ok":false,"error":"a request is one JSON object a line"})"},
+        {"broken JSON", "{\"command\":", R"({"ok":false,"error":"a request is one JSON object a line"})"},
+        {"bytes that are no text", "\x80\xff\x01", R"({"ok":false,"error":"a request is one JSON object a line"})"},
+        {"60 000 brackets", std::string(60000, '['), R"({"ok":false,"error":"a request is one JSON object a line"})"},
+        {"a carriage return", "{\"command\":\"echo\",\"text\":1}\r", R"({"text":1,"ok":true})"},
+    };
+    Client client(folder.socket());
+    for (const Case& c : cases) {
+        INFO(c.what);
+        REQUIRE(client.send(c.sent + "\n"));
+        turn(*socket);
+        CHECK(client.receive() == c.answer + "\n");
+    }
+    REQUIRE(client.send("\n  \n"));
+    turn(*socket);
+    CHECK(client.receive().empty());
+    CHECK_FALSE(client.closed());
+}
+
+TEST_CASE("control socket: lines may come in pieces and several at once", "[control]") {
+    const Folder folder;
+    const auto socket = echo_socket(folder.socket());
+    Client client(folder.socket());
+    const std::string line = R"({"command":"echo","text":1})";
+    for (const char c : line) {
+        REQUIRE(client.send(std::string(1, c)));
+        turn(*socket);
+    }
+    CHECK(client.receive().empty());
+    REQUIRE(client.send("\n" + line + "\n" + line + "\n{\"comm"));
+    turn(*socket);
+    CHECK(client.receive() == "{\"text\":1,\"ok\":true}\n{\"text\":1,\"ok\":true}\n{\"text\":1,\"ok\":true}\n");
+    REQUIRE(client.send("and\":\"refuse\"}\n"));
+    turn(*socket);
+    CHECK(client.receive() == "{\"ok\":false,\"error\":\"no\"}\n");
+}
+
+TEST_CASE("control socket: a client with many lines waits behind the others", "[control]") {
+    const Folder folder;
+    ControlSocket socket(folder.socket());
+    std::vector<int> order;
+    socket.add("mark", [&order](const Json& request) {
+        order.push_back(request.at("who"));
+        return Json::object();
+    });
+    Client greedy(folder.socket()), modest(folder.socket());
+    std::string many;
+    for (int i = 0; i < 100; ++i) many += "{\"command\":\"mark\",\"who\":1}\n";
+    REQUIRE(greedy.send(many));
+    REQUIRE(modest.send("{\"command\":\"mark\",\"who\":2}\n"));
+    // Answers that nobody reads hold the next line back, so it reads.
+    for (int i = 0; i < 10; ++i) {
+        turn(socket);
+        greedy.receive();
+    }
+    REQUIRE(order.size() == 101);
+    CHECK((order[0] == 2 || order[1] == 2));
+}
+
+TEST_CASE("control socket: half a line of a client that ended is never run", "[control]") {
+    const Folder folder;
+    const auto socket = echo_socket(folder.socket());
+    Client client(folder.socket());
+    REQUIRE(client.send("{\"command\":\"echo\",\"text\":1}\n{\"command\":\"echo\",\"text\":2}"));
+    client.end_of_input();
+    turn(*socket);
+    CHECK(client.receive() == "{\"text\":1,\"ok\":true}\n");
+    CHECK(client.closed());
+}
+
+TEST_CASE("control socket: an endless line is refused with a sentence and closed", "[control]") {
+    const Folder folder;
+    const auto socket = echo_socket(folder.socket());
+    Client client(folder.socket());
+    for (int i = 0; i < 17; ++i) {
+        if (!client.send(std::string(4096, 'x'))) break;
+        turn(*socket);
+    }
+    CHECK(client.receive() == "{\"ok\":false,\"error\":\"the line is longer than 65536 bytes\"}\n");
+    CHECK(client.closed());
+}
+
+TEST_CASE("control socket: a client that reads slowly or not at all stops nobody", "[control]") {
+    const Folder folder;
+    const auto socket = echo_socket(folder.socket());
+    Client slow(folder.socket()), other(folder.socket());
+    REQUIRE(slow.send("{\"command\":\"big\"}\n{\"command\":\"big\"}\n"));
+    CHECK(turn(*socket) < 100);
+    REQUIRE(other.send("{\"command\":\"echo\",\"text\":1}\n"));
+    turn(*socket);
+    CHECK(other.receive() == "{\"text\":1,\"ok\":true}\n");
+
+    SECTION("it gets all of it once it reads") {
+        std::size_t bytes = 0;
+        for (int i = 0; i < 1000 && bytes < 2 * (4u << 20); ++i) {
+            bytes += slow.receive().size();
+            turn(*socket);
+        }
+        CHECK(bytes == 2 * ((4u << 20) + std::string("{\"text\":\"\",\"ok\":true}\n").size()));
+    }
+    SECTION("it is forgotten once it hangs up") {
+        slow.hang_up();
+        turn(*socket);
+        std::vector<pollfd> fds;
+        socket->append_poll(fds);
+        CHECK(fds.size() == 2);  // the listener and the other client
+    }
+}
+
+TEST_CASE("control socket: 200 idle connections don't lock a working client out", "[control]") {
+    const Folder folder;
+    const auto socket = echo_socket(folder.socket());
+    std::vector<std::unique_ptr<Client>> idle;
+    for (int i = 0; i < 200; ++i) {
+        idle.push_back(std::make_unique<Client>(folder.socket()));
+        REQUIRE(idle.back()->connected());
+        turn(*socket);
+    }
+    std::vector<pollfd> fds;
+    socket->append_poll(fds);
+    CHECK(fds.size() == 33);
+    Client client(folder.socket());
+    REQUIRE(client.send("{\"command\":\"echo\",\"text\":1}\n"));
+    turn(*socket);
+    CHECK(client.receive() == "{\"text\":1,\"ok\":true}\n");
+    CHECK(idle.front()->receive() ==
+          "{\"ok\":false,\"error\":\"closed: 32 clients are the limit and this one was idle for longest\"}\n");
+    CHECK(idle.front()->closed());
+    idle.back()->receive();
+    CHECK_FALSE(idle.back()->closed());
+}
+
+TEST_CASE("control socket: dead clients don't use up the limit", "[control]") {
+    const Folder folder;
+    const auto socket = echo_socket(folder.socket());
+    for (int i = 0; i < 50; ++i) {
+        Client client(folder.socket());
+        REQUIRE(client.send("{\"command\":\"big\"}\n"));
+        turn(*socket);
+    }
+    turn(*socket);
+    std::vector<pollfd> fds;
+    socket->append_poll(fds);
+    CHECK(fds.size() == 1);
+}
+
+TEST_CASE("control socket: mode 0660 whatever the umask, gone after the end", "[control]") {
+    const Folder folder;
+    const mode_t before = ::umask(0);
+    for (const mode_t mask : {0, 022, 077}) {
+        ::umask(mask);
+        const auto socket = echo_socket(folder.socket());
+        struct stat status = {};
+        REQUIRE(::stat(folder.socket().c_str(), &status) == 0);
+        CHECK((status.st_mode & 07777) == 0660);
+    }
+    ::umask(before);
+    CHECK_FALSE(std::filesystem::exists(folder.socket()));
+}
+
+TEST_CASE("control socket: a killed process's socket is replaced, a live one is never taken", "[control]") {
+    const Folder folder;
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const auto socket = echo_socket(folder.socket());
+        ::kill(::getpid(), SIGKILL);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    REQUIRE(WIFSIGNALED(status));
+    REQUIRE(std::filesystem::exists(folder.socket()));
+
+    const auto first = echo_socket(folder.socket());
+    CHECK_THROWS_AS(echo_socket(folder.socket()), cachewire::base::MachineError);
+    Client client(folder.socket());
+    REQUIRE(client.send("{\"command\":\"refuse\"}\n"));
+    turn(*first);
+    CHECK(client.receive() == "{\"ok\":false,\"error\":\"no\"}\n");
+
+    // Even where somebody removed the lock file.
+    std::filesystem::remove(folder.socket() + ".lock");
+    CHECK_THROWS_AS(echo_socket(folder.socket()), cachewire::base::MachineError);
+    Client again(folder.socket());
+    CHECK(again.connected());
+}
+
+TEST_CASE("control socket: what can't be done is said", "[control]") {
+    const Folder folder;
+    const auto message = [](const std::string& path) -> std::string {
+        try {
+            const ControlSocket socket(path);
+            return "none";
+        } catch (const cachewire::base::MachineError& e) {
+            return e.what();
+        }
+    };
+    CHECK(message(folder.path + "/none/cachewire_control").find("No such file or directory") != std::string::npos);
+    CHECK(message(folder.path + "/" + std::string(120, 'x')).find("shorter --file-prefix") != std::string::npos);
+    std::filesystem::create_directory(folder.socket());
+    CHECK(message(folder.socket()).find("is no socket") != std::string::npos);
+}
