@@ -18,6 +18,7 @@ ACL, DEFAULT, STATEFUL, POLICED, NO_INTERFACE, NARROW = range(2, 8)
 ELSEWHERE_TESTED = {
     "headers_chained": "test/pipeline: the mempool has to be empty at that moment",
     "tx_full": "test/pipeline and test/port: a device that takes only part of a burst",
+    "route_drop": "test/pipeline: no configuration says it yet",
     "port_down": "test/pipeline: the snapshot's admin state",
     "shutdown": "test/pipeline: a device that takes nothing while draining",
     "session_table_full": "the second case below: it needs a table that is full",
@@ -90,7 +91,6 @@ CASES = {
     "tcp_data_offset": [v4(tcp(data_offset=n), proto=p.TCP) for n in (0, 4, 6, 15)],
     "udp_length": [v4(p.udp(*V4, 1, 2, b"12345678", length=n)) for n in (1, 7, 17, 65535)] + [v6(p.udp(*V6, 1, 2, length=7))],
     "no_route": [v4(dst="203.0.113.1"), v6(dst="2001:db8:ffff::1")],
-    "route_drop": [v4(dst="198.51.100.1")],
     "no_neighbor": [v4(dst="10.2.0.77"), v6(dst="2001:db8:2::77")],
     "local": [v4(dst="10.1.0.1"), v4(dst="10.2.0.1"), v6(dst="2001:db8:2::1")],
     "ttl_exceeded": [v4(ttl=1), v4(ttl=0), v6(hop_limit=1), v6(hop_limit=0)],
@@ -127,7 +127,7 @@ def config(devices):
     base["interfaces"] += [{"name": f"i{n}", "port": f"p{n}", "tenant": name, "addresses": [f"10.{n + 1}.0.1/16"]} for n, name in names.items() if n != NO_INTERFACE]
     base["interfaces"].append({"name": f"i{NARROW}", "port": f"p{NARROW}", "tenant": "plain", "mtu": 1280, "addresses": ["10.8.0.1/16"]})
     base["neighbors"].append({"tenant": "plain", "address": "10.8.0.2", "mac": HOST[1]})
-    base["routes"] += [{"tenant": "plain", "prefix": "198.18.7.0/24", "via": "10.8.0.2"}, {"tenant": "plain", "prefix": "198.51.100.0/24", "action": "drop"}]
+    base["routes"].append({"tenant": "plain", "prefix": "198.18.7.0/24", "via": "10.8.0.2"})
     return base
 
 
@@ -177,10 +177,10 @@ class Drops(harness.Case):
 
     def test_a_full_session_table_says_so(self):
         def small(*devices):
-            more = {"tenants": [{"name": "default", "id": 1, "sessions": "track", "match": [{"port": "p0"}, {"port": "p1"}]}], "sessions": {"capacity": 64}}
+            more = {"tenants": [{"name": "tracked", "id": 1, "sessions": "track", "match": [{"port": "p0"}, {"port": "p1"}]}], "sessions": {"capacity": 64}}
             base = harness.router(*devices, **more)
             for key in ("interfaces", "neighbors", "routes"):
-                base[key] = [{"tenant": "default", **entry} for entry in base[key]]
+                base[key] = [{"tenant": "tracked", **entry} for entry in base[key]]
             return base
         frames = [to(0, p.udp_packet(*V4, 1000 + n, 53)) for n in range(200)]
         out, drops, ledger = self.forward(frames, config=small)

@@ -108,10 +108,10 @@ class Forward(harness.Case):
 
     def test_one_buffer_or_several_is_the_same(self):
         """Frames longer than a buffer arrive in chained ones; what leaves does not show it."""
-        frames = [to_router(p.udp_packet(src, dst, 1, size, bytes(n % 251 for n in range(size)))) for src, dst in BOTH for size in (0, 80, 81, 500, 1000, 1400)]
+        frames = [to_router(p.udp_packet(src, dst, 1, size, bytes(n % 251 for n in range(size)))) for src, dst in BOTH for size in (0, 80, 1300, 1360, 1366, 1367, 1400, 1452)]
 
         def small_buffers(*devices):
-            return harness.router(*devices, memory={"mbufs": 16384, "mempool_cache": 64, "mbuf_size": 384})
+            return harness.router(*devices, memory={"mbufs": 16384, "mempool_cache": 64, "mbuf_size": 1536})
         self.check(frames)
         self.check(frames, config=small_buffers)
 
