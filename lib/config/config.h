@@ -60,8 +60,8 @@ struct Tenant {
     std::uint16_t id = 0;
     std::vector<Match> match;
     SessionMode sessions = SessionMode::none;
-    std::optional<std::size_t> acl;          // index into Config::acls
-    std::optional<std::size_t> policer_in;   // index into Config::policers
+    std::optional<std::size_t> acl;         // index into Config::acls
+    std::optional<std::size_t> policer_in;  // index into Config::policers
     std::optional<std::size_t> policer_out;
 };
 
@@ -72,10 +72,10 @@ struct InterfaceAddress {
 
 struct Interface {
     std::string name;
-    std::size_t port;                        // index into Config::ports
-    std::uint16_t vlan = 0;                  // 0: untagged. [5] keeps it 0 for now
+    std::size_t port;        // index into Config::ports
+    std::uint16_t vlan = 0;  // 0: untagged. [5] keeps it 0 for now
     std::uint16_t inner_vlan = 0;
-    std::size_t tenant;                      // index into Config::tenants
+    std::size_t tenant;  // index into Config::tenants
     std::uint16_t mtu = 1500;
     std::vector<InterfaceAddress> addresses;
 };
@@ -89,7 +89,7 @@ struct Neighbor {
 struct Route {
     std::size_t tenant;
     net::Prefix prefix;
-    std::optional<net::Address> via;         // nullopt with drop
+    std::optional<net::Address> via;  // nullopt with drop
     bool drop = false;
 };
 
@@ -99,17 +99,17 @@ struct PortRange {
 };
 
 struct AclRule {
-    std::string name;  // may be empty
-    unsigned line = 0; // in the file it came from
+    std::string name;   // may be empty
+    unsigned line = 0;  // in the file it came from
     AclAction action = AclAction::deny;
-    std::string in;    // interface or port name; empty: any
+    std::string in;  // interface or port name; empty: any
     std::optional<std::uint8_t> proto;
     std::optional<net::Prefix> src;  // nullopt: any address of any family
     std::optional<net::Prefix> dst;
     std::optional<PortRange> src_ports;
     std::optional<PortRange> dst_ports;
-    std::optional<std::uint8_t> tcp_flags;       // value ...
-    std::uint8_t tcp_flags_mask = 0;             // ... under this mask
+    std::optional<std::uint8_t> tcp_flags;  // value ...
+    std::uint8_t tcp_flags_mask = 0;        // ... under this mask
     std::optional<std::uint8_t> icmp_type;
     std::optional<std::uint8_t> icmp_code;
     std::optional<std::uint8_t> dscp;

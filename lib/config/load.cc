@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "config/load.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include "config/sections.h"
+#include "config/yaml.h"
+
+namespace cachewire::config {
+namespace {
+
+constexpr Key kTop[] = {{"version"},
+                        {"include", kLater},
+                        {"defaults", kLater},
+                        {"user", kLater},
+                        {"eal"},
+                        {"workers"},
+                        {"memory"},
+                        {"pipeline"},
+                        {"ports"},
+                        {"cross_connects", kLater},
+                        {"tenants"},
+                        {"interfaces"},
+                        {"neighbors"},
+                        {"routes"},
+                        {"kernel", kLater},
+                        {"acl"},
+                        {"sessions"},
+                        {"qos"},
+                        {"nat", kLater},
+                        {"pools", kLater},
+                        {"services", kLater},
+                        {"capture", kLater},
+                        {"telemetry", kLater}};
+
+class FileDescriptor {
+  public:
+    explicit FileDescriptor(int fd) : fd_(fd) {}
+    ~FileDescriptor() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    FileDescriptor(const FileDescriptor&) = delete;
+    FileDescriptor& operator=(const FileDescriptor&) = delete;
+    [[nodiscard]] int get() const noexcept { return fd_; }
+
+  private:
+    int fd_;
+};
+
+// The whole file, or in `why` what is wrong with it. Regular files only: a pipe or a device may never end.
+std::optional<std::string> read_file(const std::string& path, std::string& why) {
+    const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    struct stat status {};
+    if (file.get() < 0 || ::fstat(file.get(), &status) < 0) {
+        why = fmt::format("can't be read: {}", std::strerror(errno));
+        return std::nullopt;
+    }
+    if (!S_ISREG(status.st_mode)) {
+        why = S_ISDIR(status.st_mode) ? "is a directory; allowed: a file" : "is no regular file; allowed: a file";
+        return std::nullopt;
+    }
+    std::string text;
+    std::string chunk(1u << 16, '\0');
+    // Not the size that fstat told: the file may be growing.
+    while (text.size() <= kMaxFileBytes) {
+        if (static_cast<std::uint64_t>(status.st_size) > kMaxFileBytes) break;
+        const ssize_t n = ::read(file.get(), chunk.data(), chunk.size());
+        if (n == 0) return text;
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) {
+            why = fmt::format("can't be read: {}", std::strerror(errno));
+            return std::nullopt;
+        }
+        text.append(chunk, 0, static_cast<std::size_t>(n));
+    }
+    why = fmt::format("is larger than {} MiB", kMaxFileBytes >> 20);
+    return std::nullopt;
+}
+
+std::string sha256_hex(std::string_view bytes) {
+    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+    unsigned length = 0;
+    // Can't fail but for lack of memory; the sum is for people to compare files by, so an empty one does no harm.
+    if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), &length, EVP_sha256(), nullptr) != 1) return "";
+    std::string hex;
+    for (unsigned i = 0; i < length; ++i) hex += fmt::format("{:02x}", digest[i]);
+    return hex;
+}
+
+void read_version(Loading& loading, const MapReader& top) {
+    std::uint64_t version = 0;
+    read_number(loading.reporter, top.require("version"), version, 1, 1);
+}
+
+void read_sections(Loading& loading, const MapReader& top) {
+    read_version(loading, top);
+    read_machine(loading, top);
+    read_ports(loading, top);
+    read_qos(loading, top);
+    read_acls(loading, top);
+    read_tenants(loading, top);
+    read_interfaces(loading, top);
+    read_neighbors(loading, top);
+    read_routes(loading, top);
+    resolve_rule_ports(loading);
+}
+
+LoadResult failed(const std::string& path, const std::string& why) {
+    Reporter reporter(path);
+    reporter.error(0, 0, "", why);
+    return {std::nullopt, reporter.take()};
+}
+
+}  // namespace
+
+LoadResult load_text(std::string_view text, const std::string& path) {
+    if (text.size() > kMaxFileBytes) return failed(path, fmt::format("is larger than {} MiB", kMaxFileBytes >> 20));
+    Reporter reporter(path);
+    const auto document = parse_yaml(text, reporter);
+    if (!document) return {std::nullopt, reporter.take()};
+    if (document->root->kind == Node::Kind::null) {
+        return failed(path, "is empty; needed at least: version, ports and interfaces");
+    }
+    Config config;
+    config.path = path;
+    config.sha256 = sha256_hex(text);
+    Loading loading{reporter, config};
+    const MapReader top(reporter, Value{document->root, {}}, kTop);
+    if (top.valid()) read_sections(loading, top);
+    if (reporter.errors() > 0) return {std::nullopt, reporter.take()};
+    return {std::move(config), reporter.take()};
+}
+
+LoadResult load_file(const std::string& path) {
+    std::string why;
+    const auto text = read_file(path, why);
+    if (!text) return failed(path, why);
+    return load_text(*text, path);
+}
+
+}  // namespace cachewire::config

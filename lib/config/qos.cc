@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include "config/sections.h"
+#include "config/units.h"
+
+namespace cachewire::config {
+namespace {
+
+constexpr Key kQos[] = {{"policers"}, {"classes", kLater}, {"schedulers", kLater}};
+constexpr Key kPolicer[] = {{"name"},           {"type"},        {"rate"},          {"burst"},
+                            {"accounting"},     {"cir", kLater}, {"pir", kLater},   {"eir", kLater},
+                            {"cbs", kLater},    {"pbs", kLater}, {"ebs", kLater},   {"colour_aware", kLater},
+                            {"yellow", kLater}, {"red", kLater}, {"shared", kLater}};
+constexpr Choice<PolicerType> kTypes[] = {{"single", PolicerType::single},
+                                          {"srtcm_2697", std::nullopt},
+                                          {"trtcm_2698", std::nullopt},
+                                          {"trtcm_4115", std::nullopt}};
+constexpr Choice<Accounting> kAccounting[] = {{"l1", Accounting::l1}, {"l2", Accounting::l2}, {"l3", Accounting::l3}};
+
+constexpr std::uint64_t kMinRate = 8'000, kMaxRate = 1'000'000'000'000;
+constexpr std::uint64_t kMinBurst = 64, kMaxBurst = 1ull << 32;
+
+void read_rate(Reporter& reporter, const std::optional<Value>& value, std::uint64_t& rate_bps) {
+    constexpr std::string_view kAllowed = "8kbit to 1Tbit";
+    const auto text = read_scalar(reporter, value, kAllowed);
+    if (!text) return;
+    std::string why;
+    const auto rate = parse_rate(*text, why);
+    if (!rate) {
+        reporter.error(*value, why);
+    } else if (rate->kind == RateKind::packets) {
+        reporter.error(*value,
+                       fmt::format("{}: packets a second are not supported yet; allowed: {}", quote(*text), kAllowed));
+    } else if (rate->per_second < kMinRate || rate->per_second > kMaxRate) {
+        reporter.error(*value, fmt::format("{} is out of range; allowed: {}", quote(*text), kAllowed));
+    } else {
+        rate_bps = rate->per_second;
+    }
+}
+
+void read_burst(Reporter& reporter, const std::optional<Value>& value, std::uint64_t& burst_bytes) {
+    constexpr std::string_view kAllowed = "auto, or 64B to 4GiB";
+    if (is_auto(value)) return;
+    const auto text = read_scalar(reporter, value, kAllowed);
+    if (!text) return;
+    std::string why;
+    const auto burst = parse_size(*text, why);
+    if (!burst) {
+        reporter.error(*value, why);
+    } else if (*burst < kMinBurst || *burst > kMaxBurst) {
+        reporter.error(*value, fmt::format("{} is out of range; allowed: {}", quote(*text), kAllowed));
+    } else {
+        burst_bytes = *burst;
+    }
+}
+
+}  // namespace
+
+void read_qos(Loading& loading, const MapReader& top) {
+    Reporter& reporter = loading.reporter;
+    const auto value = top.get("qos");
+    if (!value) return;
+    const MapReader qos(reporter, *value, kQos);
+    for (const Value& item : read_list(reporter, qos.get("policers"))) {
+        const MapReader map(reporter, item, kPolicer);
+        Policer policer;
+        const auto name = map.require("name");
+        policer.name = read_name(reporter, name).value_or("");
+        // Another type has other keys: its missing `rate` would only be noise.
+        const auto type = map.get("type");
+        const bool single = !type || read_choice(reporter, type, policer.type, kTypes);
+        read_rate(reporter, single ? map.require("rate") : map.get("rate"), policer.rate_bps);
+        read_burst(reporter, map.get("burst"), policer.burst_bytes);
+        read_choice(reporter, map.get("accounting"), policer.accounting, kAccounting);
+        if (!policer.name.empty()) loading.policers.add(reporter, *name, policer.name, loading.config.policers.size());
+        loading.config.policers.push_back(std::move(policer));
+    }
+}
+
+}  // namespace cachewire::config

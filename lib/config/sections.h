@@ -1,0 +1,98 @@
+#pragma once
+// SPDX-License-Identifier: BSD-3-Clause
+// The sections of the file, read in the order of what refers to what, so that every reference is checked where it
+// stands. Loading is what they share: the Config being filled and the names known so far. A thing with a wrong detail
+// still enters its name, or one mistake would make a flood of dangling references. Lives for one load.
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "config/config.h"
+#include "config/reader.h"
+
+namespace cachewire::config {
+
+// The names of one kind of thing: unique, and what references are resolved against.
+class Names {
+  public:
+    explicit Names(std::string_view kind) : kind_(kind) {}
+    // Reports a name that stands already.
+    void add(Reporter& reporter, const Value& where, const std::string& name, std::size_t index);
+    // Reports a name that nothing has. nullopt also for an absent value.
+    [[nodiscard]] std::optional<std::size_t> resolve(Reporter& reporter, const std::optional<Value>& value) const;
+    [[nodiscard]] std::optional<std::size_t> find(const std::string& name) const;
+    [[nodiscard]] std::vector<std::string_view> all() const;
+
+  private:
+    struct Entry {
+        std::size_t index;
+        unsigned line;
+    };
+    std::string_view kind_;
+    std::unordered_map<std::string, Entry> entries_;
+};
+
+// One tenant's connected networks, for "is this gateway on a network of ours".
+class Networks {
+  public:
+    // Index of the interface that has this very network already.
+    std::optional<std::size_t> add(const net::Prefix& prefix, std::size_t interface);
+    [[nodiscard]] bool contains(const net::ParsedAddress& address) const;
+
+  private:
+    std::map<net::Prefix, std::size_t> prefixes_;
+    std::set<std::pair<net::Family, std::uint8_t>> lengths_;  // that occur: so many look-ups at most
+};
+
+// What stands inside a tenant and is read once all tenants are known.
+struct Nested {
+    std::size_t tenant;
+    std::vector<Value> interfaces;
+    std::vector<Value> routes;
+};
+
+// port, vlan, inner_vlan; nullopt: any
+using MatchKey = std::tuple<std::size_t, std::optional<std::uint16_t>, std::optional<std::uint16_t>>;
+
+struct Loading {
+    Reporter& reporter;
+    Config& config;
+    bool has_tenants = false;  // the file declares some; else there is one, "default"
+    Names ports{"port"};
+    Names policers{"policer"};
+    Names acls{"acl"};
+    Names tenants{"tenant"};
+    Names interfaces{"interface"};
+    std::vector<Nested> nested;
+    std::map<MatchKey, std::size_t> matches;            // -> tenant
+    bool interfaces_are_right = true;                   // else a gateway's network may be missing because of that
+    std::vector<Networks> networks;                     // by tenant
+    std::vector<std::map<net::Address, unsigned>> own;  // by tenant: own addresses, and the line each stands in
+    // Rules' `in`, resolved last: interfaces are known only then, and they need the tenants, which need the lists.
+    std::vector<Value> rule_ports;
+};
+
+void read_machine(Loading& loading, const MapReader& top);  // eal, workers, memory, pipeline, sessions
+void read_ports(Loading& loading, const MapReader& top);
+void read_qos(Loading& loading, const MapReader& top);
+void read_acls(Loading& loading, const MapReader& top);
+void read_tenants(Loading& loading, const MapReader& top);
+void read_interfaces(Loading& loading, const MapReader& top);  // tenants' own ones too; completes their `match`
+void read_neighbors(Loading& loading, const MapReader& top);
+void read_routes(Loading& loading, const MapReader& top);
+void resolve_rule_ports(Loading& loading);
+
+// `tenant:` of an object outside of tenants: needed where tenants are declared, "default" or absent elsewhere.
+std::optional<std::size_t> read_tenant_reference(Loading& loading, const MapReader& object);
+
+// One rule of a list.
+AclRule read_acl_rule(Loading& loading, const Value& value);
+
+}  // namespace cachewire::config
