@@ -226,9 +226,9 @@ Table::Stats Table::stats() const noexcept {
 void advance_tcp(HotEntry& entry, bool reverse, std::uint8_t tcp_flags) noexcept {
     if (reverse) entry.state_and_flags |= kReplySeen;
     const State state = entry.state();
-    if (state == State::closed) return;
+    // RFC 1337: a RST must not end TIME-WAIT early.
+    if (state == State::closed || state == State::time_wait) return;
     if ((tcp_flags & kTcpRst) != 0) return entry.set_state(State::closed);
-    if (state == State::time_wait) return;
     if ((tcp_flags & kTcpFin) != 0) {
         entry.state_and_flags |= reverse ? kFinReverse : kFinForward;
         const std::uint8_t both = kFinForward | kFinReverse;
