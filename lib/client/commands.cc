@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "client/commands.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <ostream>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <CLI/CLI.hpp>
+
+#include "client/sockets.h"
+#include "client/table.h"
+#include "client/views.h"
+
+namespace cachewire::client {
+
+namespace {
+
+struct UsageError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+std::string view_names() {
+    std::string names;
+    for (const View& view : views()) names += (names.empty() ? "" : ", ") + std::string(view.name);
+    return names;
+}
+
+void print(Context& context, const Json& json, const std::string& text) {
+    *context.out << (context.json ? json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : text)
+                 << std::flush;
+}
+
+// True when the time is over, false when cancelled.
+bool wait_a_second(int cancel_fd) {
+    pollfd fd = {cancel_fd, POLLIN, 0};
+    return ::poll(&fd, 1, 1000) <= 0;
+}
+
+void declare_show(void* cli_app, Arguments& arguments) {
+    auto& app = *static_cast<CLI::App*>(cli_app);
+    app.add_option("WHAT", arguments.what, view_names())->required();
+    app.add_option("--tenant", arguments.tenant, "of one tenant");
+    app.add_flag("--rate", arguments.rate, "two samples a second apart: what happens a second");
+}
+
+int run_show(Context& context, const Arguments& arguments) {
+    const View* view = find_view(arguments.what);
+    if (view == nullptr) throw UsageError(fmt::format("show: no '{}'; one of {}", arguments.what, view_names()));
+    if (!arguments.tenant.empty() && !view->takes_tenant)
+        throw UsageError(fmt::format("show {}: takes no --tenant", view->name));
+    if (arguments.rate && !view->has_rate)
+        throw UsageError(fmt::format("show {}: has no counters for --rate", view->name));
+    try {
+        TelemetryClient client(telemetry_path(context.file_prefix), context.cancel_fd);
+        const auto start = std::chrono::steady_clock::now();
+        Json answer = fetch(client, *view, arguments.tenant);
+        if (arguments.rate) {
+            if (!wait_a_second(context.cancel_fd)) throw Refused("cancelled");
+            const Json later = fetch(client, *view, arguments.tenant);
+            const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+            answer = rates(answer, later, passed.count());
+        }
+        print(context, answer, view->text(answer, arguments.rate));
+        return kDone;
+    } catch (const NotSupported&) {
+        throw NotSupported(fmt::format("show {}: not supported yet by this cachewire", view->name));
+    }
+}
+
+void declare_reload(void* cli_app, Arguments& arguments) {
+    static_cast<CLI::App*>(cli_app)->add_flag("--dry-run", arguments.dry_run, "check and build, but change nothing");
+}
+
+int run_reload(Context& context, const Arguments& arguments) {
+    ControlClient client(control_path(context.file_prefix), context.cancel_fd);
+    const Json answer = client.call({{"command", "reload"}, {"dry_run", arguments.dry_run}});
+    const bool ok = answer.value("ok", false);
+    if (context.json) {
+        print(context, answer, "");
+        return ok ? kDone : kRefused;
+    }
+    for (const Json& line : answer.value("diagnostics", Json::array())) {
+        *context.err << (line.is_string() ? line.get<std::string>() : line.dump()) << "\n";
+    }
+    if (!ok) throw Refused(fmt::format("reload refused: {}", cell(answer.value("error", Json("no reason given")))));
+    const std::string generation = cell(answer.value("generation", Json("?")));
+    *context.out << (arguments.dry_run
+                         ? fmt::format("the file is good; still generation {}, nothing was changed\n", generation)
+                         : fmt::format("reloaded: generation {}\n", generation));
+    return kDone;
+}
+
+constexpr auto kCommands = std::to_array<Command>({
+    {"show", "ask for state and counters", declare_show, run_show},
+    {"reload", "read the configuration file again; all of it is applied or nothing", declare_reload, run_reload},
+});
+
+// Of the interface, but not there yet: said as such, not as a typing error.
+constexpr auto kLater = std::to_array<std::string_view>({"explain", "top", "monitor", "trace", "capture", "memoize",
+                                                         "confirm", "rollback", "drain", "undrain", "sessions",
+                                                         "neighbors", "block", "rebalance", "log", "bundle"});
+
+int run_words(Context& context, std::vector<std::string> words) {
+    CLI::App app("Asks and steers a running cachewire.", "cwctl");
+    Arguments arguments;
+    const Command* chosen = nullptr;
+    app.add_option("-p,--file-prefix", context.file_prefix, "EAL file prefix of the cachewire meant")
+        ->capture_default_str();
+    app.add_flag("-j,--json", context.json, "JSON for programs");
+    app.require_subcommand(1);
+    app.fallthrough();
+    for (const Command& command : kCommands) {
+        CLI::App* sub = app.add_subcommand(command.name, command.help);
+        command.declare(sub, arguments);
+        sub->callback([&chosen, &command] { chosen = &command; });
+    }
+    for (const std::string_view name : kLater) {
+        CLI::App* sub = app.add_subcommand(std::string(name), "")->group("")->prefix_command();
+        sub->callback([name] { throw NotSupported(fmt::format("{}: not supported yet", name)); });
+    }
+    try {
+        std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+        app.parse(words);
+    } catch (const CLI::ParseError& e) {
+        if (e.get_exit_code() == 0) return app.exit(e, *context.out, *context.err);
+        throw UsageError(fmt::format("{} (--help lists the commands)", e.what()));
+    }
+    return chosen->run(context, arguments);
+}
+
+int complain(Context& context, int status, const char* text) {
+    if (context.json) *context.out << Json{{"error", text}}.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    *context.err << text << "\n" << std::flush;
+    return status;
+}
+
+}  // namespace
+
+std::span<const Command> commands() { return kCommands; }
+
+int run_command(Context& context, const std::vector<std::string>& words) {
+    try {
+        return run_words(context, words);
+    } catch (const UsageError& e) {
+        return complain(context, kUsage, e.what());
+    } catch (const NotSupported& e) {
+        return complain(context, kUsage, e.what());
+    } catch (const NotRunning& e) {
+        return complain(context, kNotRunning, e.what());
+    } catch (const std::exception& e) {
+        return complain(context, kRefused, e.what());
+    }
+}
+
+}  // namespace cachewire::client

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "client/views.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "client/table.h"
+#include "pipeline/drop_reason.h"
+
+namespace cachewire::client {
+
+namespace {
+
+double number(const Json& object, const char* key) {
+    const auto it = object.find(key);
+    if (it == object.end()) return 0;
+    if (it->is_number()) return it->get<double>();
+    return is_number(*it) ? std::strtod(it->get_ref<const std::string&>().c_str(), nullptr) : 0;
+}
+
+Json field(const Json& object, const char* key) { return object.contains(key) ? object[key] : Json("-"); }
+
+Json ratio(double part, double whole, int digits) {
+    return whole == 0 ? Json("-") : Json(fmt::format("{:.{}f}", part / whole, digits));
+}
+
+std::string info_text(const Json& answer, bool) {
+    Table table({"", ""});
+    for (const auto& [key, value] : answer.items()) {
+        // Process ids are names and aren't grouped.
+        const std::string text = key == "uptime_s" && value.is_number_unsigned() ? duration(value.get<std::uint64_t>())
+                                 : value.is_number_unsigned() && key == "pid"    ? value.dump()
+                                                                                 : cell(value);
+        table.add({key == "uptime_s" ? "uptime" : key, text + (text.empty() ? "-" : "")});
+    }
+    return table.text();
+}
+
+std::string ports_text(const Json& answer, bool rate) {
+    Table table(rate ? std::vector<std::string>{"port", "link", "rx pkt/s", "rx Mbit/s", "tx pkt/s", "tx Mbit/s",
+                                                "missed/s", "errors/s", "no mbuf/s", "tx drop/s", "driver"}
+                     : std::vector<std::string>{"port", "link", "rx packets", "rx bytes", "tx packets", "tx bytes",
+                                                "missed", "errors", "no mbuf", "tx dropped", "driver"});
+    const auto bytes = [rate](const Json& port, const char* key) {
+        return rate ? ratio(number(port, key) * 8, 1e6, 1) : field(port, key);
+    };
+    for (const Json& port : answer) {
+        table.add({field(port, "name"), field(port, "link"), field(port, "rx_packets"), bytes(port, "rx_bytes"),
+                   field(port, "tx_packets"), bytes(port, "tx_bytes"), field(port, "rx_missed"),
+                   field(port, "rx_errors"), field(port, "rx_nombuf"), field(port, "tx_dropped"),
+                   field(port, "driver")});
+    }
+    return table.empty() ? "no ports\n" : table.text();
+}
+
+std::string workers_text(const Json& answer, bool rate) {
+    Table table({"lcore", "core", "socket", "queues", rate ? "rx pkt/s" : "rx", rate ? "tx pkt/s" : "tx", "busy %",
+                 "longest gap us"});
+    for (const Json& worker : answer) {
+        table.add({field(worker, "lcore"), field(worker, "core"), field(worker, "socket"), field(worker, "queues"),
+                   field(worker, "rx"), field(worker, "tx"), field(worker, "busy_percent"),
+                   field(worker, "longest_gap_us")});
+    }
+    return table.empty() ? "no workers\n" : table.text();
+}
+
+// The share says where the time goes; the last line is the whole path per received packet.
+std::string stages_text(const Json& answer, bool rate) {
+    double all_cycles = 0;
+    for (const Json& stage : answer) all_cycles += number(stage, "cycles");
+    Table table({"stage", rate ? "packets/s" : "packets", rate ? "bursts/s" : "bursts", "packets/burst",
+                 "cycles/packet", "share %"});
+    for (const auto& [name, stage] : answer.items()) {
+        const double packets = number(stage, "packets"), cycles = number(stage, "cycles");
+        table.add({name, field(stage, "packets"), field(stage, "bursts"), ratio(packets, number(stage, "bursts"), 1),
+                   ratio(cycles, packets, 1), ratio(cycles * 100, all_cycles, 1)});
+    }
+    if (answer.contains("rx")) {
+        const Json& rx = answer["rx"];
+        table.add({"all", field(rx, "packets"), field(rx, "bursts"),
+                   ratio(number(rx, "packets"), number(rx, "bursts"), 1), ratio(all_cycles, number(rx, "packets"), 1),
+                   all_cycles == 0 ? "-" : "100.0"});
+    }
+    return table.text();
+}
+
+std::string_view reason_text(std::string_view name) {
+    for (const auto& reason : pipeline::kDropReasonTexts) {
+        if (reason.name == name) return reason.text;
+    }
+    return "";
+}
+
+// Most frequent first; zero ones are left to -j.
+std::string drops_text(const Json& answer, bool rate) {
+    std::vector<std::pair<double, std::string>> reasons;
+    for (const auto& [name, count] : answer.items()) {
+        if (name != "total" && number(answer, name.c_str()) != 0)
+            reasons.emplace_back(number(answer, name.c_str()), name);
+    }
+    if (reasons.empty()) return rate ? "no packet dropped in this second\n" : "no packet dropped\n";
+    std::stable_sort(reasons.begin(), reasons.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    Table table({"reason", rate ? "packets/s" : "packets", "meaning"});
+    for (const auto& [count, name] : reasons) table.add({name, answer[name], std::string(reason_text(name))});
+    table.add({"total", field(answer, "total"), ""});
+    return table.text();
+}
+
+std::string ledger_text(const Json& answer, bool rate) {
+    static constexpr std::array<std::array<const char*, 3>, 7> kLines = {{
+        {"", "rx", "handed to a worker by a device"},
+        {"+", "originated", "made here: own ARP and ICMP, fragments, what the kernel sent"},
+        {"-", "tx", "taken by a device"},
+        {"-", "dropped", "see `show drops`"},
+        {"-", "punted", "handed to the kernel"},
+        {"-", "consumed", "used up here: answered, fragmented"},
+        {"-", "held", "in a buffer or ring now"},
+    }};
+    Table table({"", "", rate ? "packets/s" : "packets", ""});
+    for (const auto& [sign, key, meaning] : kLines) table.add({sign, key, field(answer, key), meaning});
+    const bool closed = number(answer, "unaccounted") == 0;
+    table.add({"=", "unaccounted", field(answer, "unaccounted"),
+               closed ? "the ledger closes" : "NOT CLOSED: this is a fault of cachewire"});
+    return table.text();
+}
+
+std::string plain_text(const Json& answer, bool) { return generic_text(answer); }
+
+constexpr auto kViews = std::to_array<View>({
+    {"info", "/cachewire/info", View::Shape::one, false, false, info_text},
+    {"ports", "/cachewire/port/list", View::Shape::ports, false, true, ports_text},
+    {"interfaces", "/cachewire/interface/list", View::Shape::list, true, false, plain_text},
+    {"workers", "/cachewire/worker/stats", View::Shape::list, false, true, workers_text},
+    {"stages", "/cachewire/stage/stats", View::Shape::one, false, true, stages_text},
+    {"drops", "/cachewire/drops", View::Shape::one, true, true, drops_text},
+    {"ledger", "/cachewire/ledger", View::Shape::one, false, true, ledger_text},
+    {"memory", "/cachewire/memory", View::Shape::one, false, false, plain_text},
+    {"sessions", "/cachewire/session/stats", View::Shape::one, true, false, plain_text},
+    {"memo", "/cachewire/memo/stats", View::Shape::one, false, true, plain_text},
+    {"acl", "/cachewire/acl/list", View::Shape::list, false, false, plain_text},
+    {"routes", "/cachewire/route/stats", View::Shape::one, false, false, plain_text},
+    {"neighbors", "/cachewire/neighbor/list", View::Shape::list, true, false, plain_text},
+    {"qos", "/cachewire/qos/stats", View::Shape::one, false, true, plain_text},
+    {"services", "/cachewire/service/list", View::Shape::list, false, false, plain_text},
+    {"tenants", "/cachewire/tenant/list", View::Shape::list, false, false, plain_text},
+    {"config", "/cachewire/config", View::Shape::one, false, false, plain_text},
+    {"overrides", "/cachewire/override/list", View::Shape::list, false, false, plain_text},
+});
+
+bool is_gauge(std::string_view key) {
+    static constexpr auto kGauges =
+        std::to_array<std::string_view>({"held", "unaccounted", "lcore", "core", "socket", "queues", "longest_gap_us",
+                                         "busy_percent", "cycles_per_packet"});
+    return std::find(kGauges.begin(), kGauges.end(), key) != kGauges.end();
+}
+
+}  // namespace
+
+std::span<const View> views() { return kViews; }
+
+const View* find_view(std::string_view name) {
+    const auto it = std::find_if(kViews.begin(), kViews.end(), [name](const View& v) { return v.name == name; });
+    return it == kViews.end() ? nullptr : it;
+}
+
+Json fetch(TelemetryClient& client, const View& view, const std::string& tenant) {
+    const std::string endpoint(view.endpoint);
+    if (view.shape == View::Shape::one) return client.query(endpoint, tenant);
+    Json list = client.query_list(endpoint, tenant);
+    if (view.shape == View::Shape::ports) {
+        for (Json& port : list) port.update(client.query("/cachewire/port/stats", port.at("name").get<std::string>()));
+    }
+    return list;
+}
+
+Json rates(const Json& before, const Json& after, double seconds) {
+    if (!after.is_object()) return after;
+    Json out = Json::object();
+    for (const auto& [key, value] : after.items()) {
+        const auto earlier = before.find(key);
+        if (earlier == before.end()) continue;  // appeared in between: its interval is not known
+        if (value.is_object()) {
+            out[key] = rates(*earlier, value, seconds);
+        } else if (value.is_number_unsigned() && earlier->is_number_unsigned() && !is_gauge(key)) {
+            const double difference = value.get<double>() - earlier->get<double>();
+            out[key] = static_cast<std::uint64_t>(std::llround(std::max(difference, 0.0) / seconds));
+        } else {
+            out[key] = value;
+        }
+    }
+    if (out.contains("busy_percent")) {
+        const double total = number(out, "total_cycles");
+        out["busy_percent"] = total == 0 ? 0 : std::llround(number(out, "busy_cycles") * 100 / total);
+    }
+    if (out.contains("cycles_per_packet")) {
+        const double packets = number(out, "packets");
+        out["cycles_per_packet"] = packets == 0 ? 0 : std::llround(number(out, "cycles") / packets);
+    }
+    return out;
+}
+
+}  // namespace cachewire::client

@@ -1,0 +1,31 @@
+#pragma once
+// SPDX-License-Identifier: BSD-3-Clause
+// What `show WHAT` asks and how it looks. A view without a text of its own is shown as a plain table, so an endpoint
+// that a later cachewire adds needs one line here and no more.
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "client/sockets.h"
+
+namespace cachewire::client {
+
+struct View {
+    std::string_view name;
+    std::string_view endpoint;
+    enum class Shape { one, list, ports } shape;  // list: follow "next"; ports: a list and each one's counters
+    bool takes_tenant;
+    bool has_rate;  // counters, so --rate makes sense
+    std::string (*text)(const Json& answer, bool rate);
+};
+
+std::span<const View> views();
+const View* find_view(std::string_view name);
+
+Json fetch(TelemetryClient& client, const View& view, const std::string& tenant);
+
+// Two samples -> what happened between them, a second: counters become rates, ratios (busy_percent, cycles_per_packet)
+// are those of the interval, gauges and texts are the later sample's.
+Json rates(const Json& before, const Json& after, double seconds);
+
+}  // namespace cachewire::client
