@@ -21,17 +21,9 @@
 
 namespace cachewire::pipeline::stages {
 
-// RFC 792: destination unreachable, source quench, redirect, time exceeded, parameter problem. RFC 4443 2.1: ICMPv6
-// errors are the types under 128. They belong to the session that they quote.
-inline bool is_icmp_error(const net::FlowKey& key) noexcept {
-    if (key.proto == session::kProtoIcmp6) return key.icmp_type < 128;
-    constexpr std::uint32_t kErrors = 1u << 3 | 1u << 4 | 1u << 5 | 1u << 11 | 1u << 12;
-    return key.proto == session::kProtoIcmp && key.icmp_type < 32 && (kErrors >> key.icmp_type & 1) != 0;
-}
-
-inline bool may_have_session(const Tenant& tenant, const net::FlowKey& key) noexcept {
+inline bool may_have_session(const Tenant& tenant, const net::FlowKey& key, std::uint16_t lane_flags) noexcept {
     return tenant.sessions != SessionMode::none &&
-           (key.match_flags & (net::kFirstFragment | net::kLaterFragment)) == 0 && !is_icmp_error(key);
+           (key.match_flags & (net::kFirstFragment | net::kLaterFragment)) == 0 && (lane_flags & kLaneIcmpError) == 0;
 }
 
 struct Session {
@@ -77,7 +69,7 @@ struct Session {
             const net::FlowKey& key = burst.key(i);
             lane.session = kNoSession;
             lane.flags &= static_cast<std::uint16_t>(~kLaneTracked);
-            if (!may_have_session(snapshot.tenants[lane.tenant], key)) continue;
+            if (!may_have_session(snapshot.tenants[lane.tenant], key, lane.flags)) continue;
             lane.flags |= kLaneTracked;
             worker.sessions->prefetch(lane.hash);
             batch.keys[batch.size] = &key;
