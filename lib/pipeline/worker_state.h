@@ -57,6 +57,7 @@ struct RxQueue {
 };
 
 struct WorkerState {
+    unsigned index = 0;  // 0, 1, ... among the workers: picks the TX queue
     unsigned lcore = 0;
     int socket = 0;
     std::uint64_t now_tsc = 0;  // taken once per burst

@@ -1,0 +1,109 @@
+#pragma once
+// SPDX-License-Identifier: BSD-3-Clause
+// Where each packet goes. Sessions with a fresh route generation have brought their next hop; the others are looked up
+// in their tenant's FIB in bulk, one call a FIB, and what was found is put into the session. Then the next hop decides:
+// drop by reason, or on to TX with a TTL to spare and within the egress MTU.
+//
+// Lines touched: the FIB (misses and stale lanes only), the next hop's line, which TX reads again, and the hot entry of
+// sessions whose route is renewed. Neither the mbuf nor the packet.
+#include <array>
+#include <cstdint>
+
+#include "base/prefetch.h"
+#include "pipeline/pipeline.h"
+#include "pipeline/snapshot.h"
+#include "pipeline/worker_state.h"
+
+namespace cachewire::pipeline::stages {
+
+struct Route {
+    static constexpr StageId kId = StageId::route;
+    static constexpr FieldSet kReads = field::key | field::tenant | field::l3_length | field::session;
+    static constexpr FieldSet kWrites = field::next_hop;
+
+    template <class Burst>
+    static void process(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
+        Lanes pending;
+        for (const auto i : burst.live()) {
+            auto&& lane = burst.lane(i);
+            if ((lane.flags & kLaneRouteKnown) != 0) {
+                base::prefetch_read(&snapshot.next_hops[lane.next_hop]);
+            } else {
+                pending.lane[pending.size++] = i;
+            }
+        }
+        while (pending.size != 0) lookup_one_fib(worker, snapshot, burst, pending);
+        burst.filter([&](auto i) {
+            auto&& lane = burst.lane(i);
+            const route::NextHop& next_hop = snapshot.next_hops[lane.next_hop];
+            if (next_hop.kind != route::NextHopKind::forward) return burst.drop(i, reason_of(next_hop.kind));
+            // RFC 1812 5.3.1, RFC 8200 3: a packet that would leave with 0 is not forwarded.
+            if (lane.ttl <= 1) return burst.drop(i, DropReason::ttl_exceeded);
+            return lane.l3_length <= next_hop.mtu || burst.drop(i, DropReason::mtu_exceeded);
+        });
+    }
+
+  private:
+    struct Lanes {
+        std::array<std::uint8_t, kMaxLanes> lane;
+        unsigned size = 0;
+    };
+    static_assert(kMaxLanes <= route::kMaxBulk);
+
+    // Looks up the lanes of the first pending one's FIB and leaves the others pending, in order.
+    template <class Burst>
+    static void lookup_one_fib(WorkerState& worker, const Snapshot& snapshot, Burst& burst, Lanes& pending) noexcept {
+        const route::FibView* fib = snapshot.tenants[burst.lane(pending.lane[0]).tenant].fib;
+        std::array<const net::Address*, kMaxLanes> destinations;
+        std::array<std::uint16_t, kMaxLanes> next_hops;
+        Lanes mine;
+        unsigned others = 0;
+        for (unsigned k = 0; k < pending.size; ++k) {
+            const std::uint8_t i = pending.lane[k];
+            if (snapshot.tenants[burst.lane(i).tenant].fib != fib) {
+                pending.lane[others++] = i;
+                continue;
+            }
+            destinations[mine.size] = &burst.key(i).dst;
+            mine.lane[mine.size++] = i;
+        }
+        pending.size = others;
+        fib->lookup({destinations.data(), mine.size}, {next_hops.data(), mine.size});
+        for (unsigned k = 0; k < mine.size; ++k) {
+            auto&& lane = burst.lane(mine.lane[k]);
+            lane.next_hop = next_hops[k];
+            base::prefetch_read(&snapshot.next_hops[lane.next_hop]);
+            if (lane.session != kNoSession) remember(worker, snapshot.tenants[lane.tenant], lane);
+        }
+    }
+
+    // One generation covers both directions: a new one makes the other direction's next hop unknown.
+    static void remember(WorkerState& worker, const Tenant& tenant, auto& lane) noexcept {
+        session::HotEntry& entry = worker.sessions->hot(lane.session);
+        const unsigned direction = (lane.flags & kLaneReverse) != 0 ? 1 : 0;
+        if (entry.route_generation != tenant.route_generation) {
+            entry.route_generation = tenant.route_generation;
+            entry.next_hop[1 - direction] = kNoNextHop;
+        }
+        entry.next_hop[direction] = lane.next_hop;
+    }
+
+    static DropReason reason_of(route::NextHopKind kind) noexcept {
+        switch (kind) {
+            case route::NextHopKind::drop:
+                return DropReason::route_drop;
+            case route::NextHopKind::local:
+                return DropReason::local;
+            case route::NextHopKind::broadcast:
+                return DropReason::broadcast;
+            case route::NextHopKind::unresolved:
+                return DropReason::no_neighbor;
+            case route::NextHopKind::no_route:
+            case route::NextHopKind::forward:
+                break;
+        }
+        return DropReason::no_route;
+    }
+};
+
+}  // namespace cachewire::pipeline::stages

@@ -1,0 +1,103 @@
+#pragma once
+// SPDX-License-Identifier: BSD-3-Clause
+// The packet's new face, and into the buffer of its egress port: TTL, Ethernet header, length. Sending is flush_tx(),
+// at the end of the worker's iteration.
+//
+// Lines touched, all of them already here: the packet's header line (parse read it), written: TTL, checksum, Ethernet
+// header; mbuf line 0 (RX wrote it), written: data offset, lengths, flags; the next hop's line (the route stage fetched
+// it), read. mbuf line 1 is not touched for packets in one segment: no TX offload is asked for, so no driver reads it
+// on our behalf. Frames in several segments walk them only where L2 padding has to go.
+#include <cstdint>
+#include <cstring>
+
+#include "net/checksum.h"
+#include "pipeline/pipeline.h"
+#include "pipeline/snapshot.h"
+#include "pipeline/worker_state.h"
+#include "route/next_hop.h"
+
+#include <rte_mbuf.h>
+
+namespace cachewire::pipeline::stages {
+
+struct Tx {
+    static constexpr StageId kId = StageId::tx;
+    static constexpr FieldSet kReads = field::mbuf | field::offsets | field::l3_length | field::next_hop;
+    static constexpr FieldSet kWrites = field::none;
+
+    template <class Burst>
+    static void process(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
+        burst.filter([&](auto i) {
+            auto&& lane = burst.lane(i);
+            const route::NextHop& next_hop = snapshot.next_hops[lane.next_hop];
+            if (!snapshot.ports[next_hop.port].admin_up) return burst.drop(i, DropReason::port_down);
+            if (!rewrite(lane, next_hop)) return burst.drop(i, DropReason::headers_chained);
+            if (!worker.tx[next_hop.port].push(lane.mbuf)) {
+                worker.ports[next_hop.port].tx_dropped.add(1);
+                return burst.drop(i, DropReason::tx_full);
+            }
+            ++worker.ledger.held;
+            return false;  // on its way: no longer a lane of this burst, and not dropped
+        });
+    }
+
+  private:
+    // False: the first segment has no headroom for the longer Ethernet header.
+    static bool rewrite(auto& lane, const route::NextHop& next_hop) noexcept {
+        rte_mbuf* mbuf = lane.mbuf;
+        if (!move_start(mbuf, static_cast<int>(next_hop.l2_length) - static_cast<int>(lane.l3_offset))) return false;
+        auto* frame = rte_pktmbuf_mtod(mbuf, std::uint8_t*);
+        const bool ip6 = (lane.flags & kLaneIpv6) != 0;
+        if (ip6) {
+            --frame[next_hop.l2_length + 7];  // RFC 8200 3: hop limit
+        } else {
+            net::decrement_ttl_ip4(frame + next_hop.l2_length);
+        }
+        write_ethernet(frame, next_hop, ip6);
+        cut(mbuf, std::uint32_t{next_hop.l2_length} + lane.l3_length);
+        // What RX said of the packet (a stripped tag, checksums, a type) must not reach the driver as a request or the
+        // next owner as a fact; only what says who owns the buffer stays.
+        mbuf->ol_flags &= RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL;
+        mbuf->packet_type = 0;
+        return true;
+    }
+
+    // The frame begins `bytes` earlier (or later, when negative). Parsed headers lie in the first segment.
+    static bool move_start(rte_mbuf* mbuf, int bytes) noexcept {
+        if (bytes > static_cast<int>(rte_pktmbuf_headroom(mbuf))) return false;
+        mbuf->data_off = static_cast<std::uint16_t>(mbuf->data_off - bytes);
+        mbuf->data_len = static_cast<std::uint16_t>(mbuf->data_len + bytes);
+        mbuf->pkt_len += static_cast<std::uint32_t>(bytes);
+        return true;
+    }
+
+    static void write_ethernet(std::uint8_t* frame, const route::NextHop& next_hop, bool ip6) noexcept {
+        std::memcpy(frame, next_hop.l2_header.data(), 12);
+        if (next_hop.l2_length > 14) std::memcpy(frame + 12, next_hop.l2_header.data() + 12, 4);
+        if (next_hop.l2_length > 18) std::memcpy(frame + 16, next_hop.l2_header.data() + 16, 4);
+        frame[next_hop.l2_length - 2] = ip6 ? 0x86 : 0x08;
+        frame[next_hop.l2_length - 1] = ip6 ? 0xdd : 0x00;
+    }
+
+    // L2 padding ends here, so that nobody's bytes leave in it; the device pads anew.
+    static void cut(rte_mbuf* mbuf, std::uint32_t length) noexcept {
+        if (mbuf->pkt_len <= length) return;
+        mbuf->pkt_len = length;
+        if (mbuf->nb_segs == 1) {
+            mbuf->data_len = static_cast<std::uint16_t>(length);
+            return;
+        }
+        rte_mbuf* segment = mbuf;
+        std::uint16_t segments = 1;
+        for (; length > segment->data_len; ++segments) {
+            length -= segment->data_len;
+            segment = segment->next;
+        }
+        segment->data_len = static_cast<std::uint16_t>(length);
+        rte_pktmbuf_free(segment->next);
+        segment->next = nullptr;
+        mbuf->nb_segs = segments;
+    }
+};
+
+}  // namespace cachewire::pipeline::stages

@@ -1,0 +1,43 @@
+#pragma once
+// SPDX-License-Identifier: BSD-3-Clause
+// The end of a worker's iteration: what the TX stage collected goes to the devices, moving from `held` to `tx` in the
+// ledger. What a device does not take stays held. Called by the worker alone, also while draining.
+#include <cstdint>
+
+#include "pipeline/snapshot.h"
+#include "pipeline/worker_state.h"
+
+namespace cachewire::pipeline {
+
+// A port went down with packets in its buffer. Whose they were is not kept, so they count under tenant "".
+inline void drop_held(WorkerState& worker, std::uint16_t port, DropReason reason) noexcept {
+    const unsigned n = worker.tx[port].discard();
+    worker.ledger.held -= n;
+    worker.ledger.dropped += n;
+    worker.tenants[kNoTenant].drops[static_cast<unsigned>(reason)].add(n);
+    worker.ports[port].tx_dropped.add(n);
+}
+
+// Returns how many packets the devices took.
+inline unsigned flush_tx(WorkerState& worker, const Snapshot& snapshot) noexcept {
+    unsigned total = 0;
+    for (std::uint16_t p = 0; p < snapshot.ports.size(); ++p) {
+        if (worker.tx[p].size() == 0) continue;
+        const Port& port = snapshot.ports[p];
+        if (!port.admin_up) {
+            drop_held(worker, p, DropReason::port_down);
+            continue;
+        }
+        std::uint64_t bytes = 0;
+        const auto queue = static_cast<std::uint16_t>(worker.index % port.txq);
+        const unsigned sent = worker.tx[p].flush(port.ethdev, queue, bytes);
+        worker.ledger.held -= sent;
+        worker.ledger.tx += sent;
+        worker.ports[p].tx_packets.add(sent);
+        worker.ports[p].tx_bytes.add(bytes);
+        total += sent;
+    }
+    return total;
+}
+
+}  // namespace cachewire::pipeline
