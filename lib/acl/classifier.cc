@@ -196,6 +196,16 @@ std::size_t heap_bytes_in_use() {
     return bytes;
 }
 
+// rte_acl_create answers with an existing context when the name is taken. So each trie has a name of its own: the other
+// family's, and those of the last snapshot's lists, live beside it.
+std::string unused_name() {
+    static std::atomic<std::uint64_t> builds{0};
+    for (;;) {
+        std::string name = fmt::format("cachewire_{}", builds.fetch_add(1));
+        if (rte_acl_find_existing(name.c_str()) == nullptr) return name;
+    }
+}
+
 }  // namespace
 
 struct Classifier::Trie {
@@ -217,10 +227,7 @@ std::unique_ptr<Classifier::Trie> Classifier::Trie::build(const List& list, net:
     const auto rules = make_rules<Words>(list, family);
     if (rules.empty()) return nullptr;
 
-    // rte_acl_create answers with an existing context when the name is taken: a new name for each build, because the
-    // last snapshot's trie of this list still lives.
-    static std::atomic<std::uint64_t> builds{0};
-    const std::string name = fmt::format("cachewire_{}", builds.fetch_add(1));
+    const std::string name = unused_name();
     const std::string what =
         fmt::format("acl {}: {} rules for {}", list.name, rules.size(), Words == 1 ? "IPv4" : "IPv6");
     const std::size_t before = heap_bytes_in_use();
