@@ -34,12 +34,16 @@ std::string how_to_get(std::uint64_t bytes) {
         (mib + mib / 10) / 2 + 1);
 }
 
+std::string on_socket(int socket_id) {
+    return socket_id == SOCKET_ID_ANY ? "" : fmt::format(" on socket {}", socket_id);
+}
+
 std::string explain(int error, unsigned mbufs, unsigned mbuf_size, int socket_id) {
     const std::uint64_t bytes = pool_bytes(mbufs, mbuf_size);
     switch (error) {
         case ENOMEM:
-            return fmt::format("{} mbufs of {} bytes need {} MiB on socket {}, which EAL doesn't have: {}", mbufs,
-                               mbuf_size, (bytes >> 20) + 1, socket_id, how_to_get(bytes));
+            return fmt::format("{} mbufs of {} bytes need {} MiB{}, which EAL doesn't have: {}", mbufs, mbuf_size,
+                               (bytes >> 20) + 1, on_socket(socket_id), how_to_get(bytes));
         case EEXIST:
             return "a pool of that name exists already";
         case ENOENT:

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/arguments.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <memory>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <rte_version.h>
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+
+namespace cachewire::app {
+
+namespace {
+
+constexpr std::array<std::string_view, 4> kNotYet = {"doctor", "plan", "explain", "import"};
+
+constexpr const char* kUsage =
+    "Usage: cachewire [EAL options] -- --config FILE [options]     forward packets\n"
+    "       cachewire check FILE [--json]                          say what is wrong with a configuration\n"
+    "\n"
+    "EAL options are DPDK's (-l, -a, --vdev, --no-huge, ...); the file's `eal:` gives defaults for them.\n"
+    "Try: cachewire -- --config conf/demo.yaml --stats-period 1\n\n";
+
+struct Formatter : CLI::Formatter {
+    std::string make_usage(const CLI::App*, std::string) const override { return kUsage; }
+    std::string make_description(const CLI::App*) const override { return ""; }
+};
+
+[[noreturn]] void usage_error(const std::string& text) { throw base::Error(base::ExitStatus::usage, text); }
+
+std::string version_text() { return fmt::format("cachewire {} ({})", CACHEWIRE_VERSION, rte_version()); }
+
+bool is_one_of(const std::string& text, std::initializer_list<std::string_view> words) {
+    return std::find(words.begin(), words.end(), text) != words.end();
+}
+
+struct RunParser {
+    RunArguments arguments;
+    CLI::App app;
+
+    RunParser() {
+        const auto seconds = CLI::Range(1u, std::numeric_limits<unsigned>::max() / 1000);
+        app.formatter(std::make_shared<Formatter>());
+        app.set_help_flag("-h,--help", "print this and exit");
+        app.set_version_flag("--version", version_text(), "print cachewire's and DPDK's version and exit");
+        app.add_option("--config", arguments.config, "configuration file")->type_name("FILE")->required();
+        app.add_option("--stats-period", arguments.stats_period_s, "print a table that often")
+            ->type_name("SECONDS")
+            ->check(seconds);
+        app.add_option("--duration", arguments.duration_s, "stop after that long")
+            ->type_name("SECONDS")
+            ->check(seconds);
+        app.add_option("--exit-on-idle", arguments.idle_s, "stop when no port has received for that long")
+            ->type_name("SECONDS")
+            ->check(seconds);
+        app.add_flag("-i,--interactive", arguments.interactive, "prompt for the commands of cwctl");
+    }
+    RunParser(const RunParser&) = delete;
+    RunParser& operator=(const RunParser&) = delete;
+};
+
+Arguments parse_with(CLI::App& app, std::vector<std::string> tokens) {
+    Arguments result;
+    std::reverse(tokens.begin(), tokens.end());  // as CLI11 takes a vector
+    try {
+        app.parse(tokens);
+    } catch (const CLI::CallForHelp&) {
+        result.print = app.help();
+    } catch (const CLI::CallForVersion& version) {
+        result.print = std::string(version.what()) + "\n";
+    } catch (const CLI::ParseError& error) {
+        usage_error(error.what());
+    }
+    return result;
+}
+
+Arguments parse_run(const std::vector<std::string>& eal, const std::vector<std::string>& own) {
+    RunParser parser;
+    Arguments result = parse_with(parser.app, own);
+    if (result.print) return result;
+    parser.arguments.eal = eal;
+    result.run = parser.arguments;
+    return result;
+}
+
+Arguments parse_check(const std::vector<std::string>& tokens) {
+    CheckArguments check;
+    CLI::App app{
+        "Reads a configuration as a start would, without EAL: every error on a line, exit status 1 if there is any.",
+        "cachewire check"};
+    app.add_option("FILE", check.file, "configuration file")->required();
+    app.add_flag("--json", check.json, "diagnostics as JSON on stdout");
+    Arguments result = parse_with(app, tokens);
+    if (!result.print) result.check = check;
+    return result;
+}
+
+}  // namespace
+
+std::string usage_text() { return RunParser().app.help(); }
+
+Arguments parse_arguments(const std::vector<std::string>& arguments) {
+    if (arguments.empty()) usage_error("no configuration: cachewire [EAL options] -- --config FILE, or --help");
+    const std::string& first = arguments.front();
+    const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
+    if (first == "check") return parse_check(rest);
+    if (std::find(kNotYet.begin(), kNotYet.end(), first) != kNotYet.end())
+        usage_error(fmt::format("`{}` is not supported yet", first));
+    if (first[0] != '-') usage_error(fmt::format("\"{}\" is no command; the only one now is `check`", first));
+
+    const auto separator = std::find(arguments.begin(), arguments.end(), "--");
+    if (separator == arguments.end()) {
+        if (is_one_of(first, {"-h", "--help", "--version"})) return parse_run({}, {first});
+        usage_error("cachewire's own options stand after \"--\": cachewire [EAL options] -- --config FILE, or --help");
+    }
+    return parse_run({arguments.begin(), separator}, {separator + 1, arguments.end()});
+}
+
+}  // namespace cachewire::app

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/eal.h"
+
+#include <array>
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_log.h>
+#include <unistd.h>
+
+#include "app/arguments.h"
+
+namespace cachewire::app {
+
+namespace {
+
+constexpr std::size_t kMaxRecordedBytes = 64 * 1024;
+
+// EAL has one error code for most of what goes wrong and says the rest in its log only, so the log is kept while it
+// starts.
+struct Recorder {
+    std::string text;
+    bool recording = false;
+};
+
+Recorder& recorder() {
+    static Recorder instance;
+    return instance;
+}
+
+ssize_t on_write(void*, const char* data, std::size_t size) {
+    Recorder& r = recorder();
+    if (r.recording && r.text.size() < kMaxRecordedBytes) r.text.append(data, size);
+    return write(STDERR_FILENO, data, size);
+}
+
+// Never closed: EAL's threads may write to it until exit.
+FILE* recording_stream() {
+    static FILE* stream = fopencookie(nullptr, "w", {nullptr, on_write, nullptr, nullptr});
+    return stream;
+}
+
+struct Advice {
+    std::string_view said;  // by EAL, 22.11 to 25.11
+    base::ExitStatus status;
+    std::string_view text;
+};
+
+// The first that fits: what causes others stands first.
+constexpr std::array kAdvice = {
+    Advice{"Invalid 'command line' arguments", base::ExitStatus::usage,
+           "EAL refuses an argument, see its message above; `cachewire -h --` lists EAL's"},
+    Advice{"Error parsing command line", base::ExitStatus::usage,
+           "EAL refuses an argument, see its message above; `cachewire -h --` lists EAL's"},
+    Advice{
+        "Cannot create lock", base::ExitStatus::machine,
+        "another process runs under the same file prefix: end it, or give this one its own with `--file-prefix NAME`"},
+    Advice{"Permission denied", base::ExitStatus::machine,
+           "a permission is missing (see EAL's message above): run as root, or with `--no-huge` for devices that need "
+           "none"},
+    Advice{"Operation not permitted", base::ExitStatus::machine,
+           "a permission is missing (see EAL's message above): run as root, or with `--no-huge` for devices that need "
+           "none"},
+    Advice{"hugepage", base::ExitStatus::machine,
+           "there are not enough huge pages: `echo 512 > /proc/sys/vm/nr_hugepages` reserves 1 GiB (and `mount -t "
+           "hugetlbfs none "
+           "/dev/hugepages` where nothing is mounted), or do without: `--no-huge -m 512`"},
+    Advice{
+        "Not enough memory", base::ExitStatus::machine,
+        "there is not as much memory as `-m` or `--socket-mem` asks for: ask for less, or reserve more huge pages in "
+        "/proc/sys/vm/nr_hugepages"},
+    Advice{"Cannot init memory", base::ExitStatus::machine,
+           "EAL gets no memory: `echo 512 > /proc/sys/vm/nr_hugepages` reserves 1 GiB, or do without huge pages: "
+           "`--no-huge -m "
+           "512`"},
+};
+
+}  // namespace
+
+base::Error explain_eal_failure(std::string_view log, const std::string& reason) {
+    for (const Advice& advice : kAdvice)
+        if (log.find(advice.said) != std::string_view::npos)
+            return {advice.status, fmt::format("EAL did not start: {}", advice.text)};
+    return base::MachineError(fmt::format("EAL did not start ({}): see its messages above", reason));
+}
+
+void log_to_stderr() { rte_openlog_stream(recording_stream()); }
+
+Eal::Eal(const std::vector<std::string>& arguments) {
+    rte_set_application_usage_hook([](const char*) { std::fputs(usage_text().c_str(), stdout); });
+    // EAL keeps pointers to its arguments and permutes them: they live as long as the process.
+    static std::vector<std::string> words;
+    static std::vector<char*> argv;
+    words = arguments;
+    words.insert(words.begin(), "cachewire");
+    argv.clear();
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+
+    recorder().recording = true;
+    const int rc = rte_eal_init(static_cast<int>(words.size()), argv.data());
+    recorder().recording = false;
+    if (rc < 0) throw explain_eal_failure(recorder().text, rte_strerror(rte_errno));
+    recorder().text.clear();
+}
+
+Eal::~Eal() { rte_eal_cleanup(); }
+
+}  // namespace cachewire::app

@@ -1,0 +1,29 @@
+#pragma once
+// SPDX-License-Identifier: BSD-3-Clause
+// EAL's command line, put together from three places: the file's `eal:`, the devices of its `ports:`, and the command
+// line. Options that mean the same thing or exclude each other form a group; one on the command line replaces the
+// file's whole group, because EAL takes such options once. Pure functions: no EAL, no machine.
+#include <string>
+#include <vector>
+
+#include "port/port.h"
+
+namespace cachewire::app {
+
+struct EalSources {
+    std::vector<std::string> file;          // `eal:`
+    std::vector<port::Device> devices;      // of `ports:`
+    std::vector<std::string> command_line;  // before "--"
+};
+
+// In EAL's order: file, ports, command line. Throws base::Error: status configuration for what the file got wrong,
+// usage for the command line.
+std::vector<std::string> merge_eal_arguments(const EalSources& sources);
+
+// One line that a shell would take as it stands.
+std::string to_shell(const std::vector<std::string>& arguments);
+
+// Secondary processes attach to memory that both share. Empty, or the option that rules it out.
+std::string unshared_by(const std::vector<std::string>& arguments);
+
+}  // namespace cachewire::app
