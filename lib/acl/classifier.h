@@ -16,7 +16,8 @@ inline constexpr std::size_t kMaxBulk = 256;
 class Classifier {
   public:
     // Builds both tries. `max_bytes` bounds each trie (0: no bound). Throws base::MachineError with the list's name
-    // when it does not fit or rte_acl refuses. Takes from milliseconds to seconds: control thread only.
+    // when it does not fit or rte_acl refuses. Control thread only: 1 000 ClassBench rules take 0.1 to 0.6 s and 8 to
+    // 17 MB, 10 000 from 0.7 s and 26 MB (acl1) over 16 s and 30 MB (ipc1) to 83 s and 120 MB (fw1), on a busy machine.
     static std::unique_ptr<Classifier> build(List list, int socket_id, std::size_t max_bytes = 0);
     ~Classifier();
     Classifier(const Classifier&) = delete;
