@@ -29,15 +29,16 @@ namespace cachewire::pipeline {
     X(ip6_truncated,         "ends inside the IPv6 header")                                                            \
     X(ip6_version,           "EtherType says IPv6, the header another version")                                        \
     X(ip6_payload_length,    "IPv6 payload length is over the frame, or a jumbogram")                                  \
-    X(ip6_extension_truncated, "an IPv6 extension header or option runs past the packet")                              \
+    X(ip6_extension_truncated, "an IPv6 extension header or option runs past its end")                              \
     X(ip6_extension_limit,   "more than 8 IPv6 extension headers or 256 bytes of them")                                \
-    X(ip6_extension_order,   "hop-by-hop header not first (RFC 8200 4.1)")                                             \
+    X(ip6_extension_order,   "hop-by-hop header not first (RFC 8200 4.1), or a second fragment header")                \
     X(ip6_routing_header,    "IPv6 routing header type 0 (RFC 5095)")                                                  \
     X(martian_source,        "source address that can't be one (RFC 1812 5.3.7, RFC 4291)")                             \
     X(martian_destination,   "destination address that is never routed (RFC 1812 5.3.7, RFC 4291)")                     \
     X(broadcast,             "limited, link-layer or directed broadcast; routers don't pass it on")                    \
     X(multicast,             "multicast, which is not routed")                                                         \
     X(fragment_length,       "fragment past 65535 bytes, or not a multiple of 8 before the last")                       \
+    X(fragment_offset,       "TCP fragment at offset 8, which would overwrite the flags (RFC 1858 4.2)")               \
     X(l4_truncated,          "ends inside the TCP, UDP, SCTP or ICMP header")                                          \
     X(tcp_data_offset,       "TCP data offset under 20 bytes or past the segment")                                     \
     X(udp_length,            "UDP length under 8 or over the IP payload")                                              \

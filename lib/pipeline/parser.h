@@ -1,0 +1,293 @@
+#pragma once
+// SPDX-License-Identifier: BSD-3-Clause
+// From a frame's bytes to what the pipeline knows of it: one function for both families, called by the parse stage and
+// by tests without any worker. Bytes are read once, in order, with wide loads into registers; each length is compared
+// before the bytes are read. What is rare (tags, options, extension headers, fragments, ICMP, group addresses) is a
+// call to a function that stands apart in parser.cc and answers in registers, so the straight line stays short and
+// there is no second parser.
+#include <cstdint>
+#include <optional>
+
+#include "net/checksum.h"
+#include "net/flow_hash.h"
+#include "net/flow_key.h"
+#include "net/headers.h"
+#include "net/ip6_extensions.h"
+#include "net/martian.h"
+#include "net/prefix.h"
+#include "pipeline/attachment.h"
+#include "pipeline/descriptor.h"
+#include "pipeline/drop_reason.h"
+#include "pipeline/snapshot.h"
+
+namespace cachewire::pipeline {
+
+// Headers lie within so many bytes of every frame that is not dropped: Ethernet, two tags, IPv6 with all the extension
+// headers that are walked, TCP without options. So many bytes, or the whole frame, are contiguous before the parser
+// begins.
+inline constexpr std::uint32_t kHeaderBytes = 22 + 40 + net::kMaxIp6ExtensionBytes + 20;
+
+struct IpChecksum {  // what the device found out about an IPv4 header
+    enum Value : std::uint8_t { unknown, good, bad };
+};
+
+struct Frame {
+    const std::uint8_t* data;  // min(length, kHeaderBytes) of them contiguous
+    std::uint32_t length;      // all segments, without tags that the device stripped
+    IpChecksum::Value ip_checksum = IpChecksum::unknown;
+    std::uint8_t stripped_tags = 0;          // 0-2
+    std::uint16_t stripped_tci[2] = {0, 0};  // outer first
+};
+
+// The lane's fields. `tenant` is right for dropped packets too, as far as it could be known.
+struct Parsed {
+    std::uint32_t hash = 0;
+    std::uint16_t l3_length = 0;
+    std::uint16_t l3_offset = 0;
+    std::uint16_t l4_offset = 0;
+    std::uint16_t in_interface = kNoInterface;
+    std::uint16_t tenant = kNoTenant;
+    std::uint16_t flags = 0;
+    std::uint8_t ttl = 0;
+};
+
+namespace parser {
+
+using Drop = std::optional<DropReason>;
+
+// The rare parts, in parser.cc. Each looks only at what its parameters name and comes back in registers.
+struct L2 {
+    Drop drop;
+    std::uint16_t ether_type_be;
+    std::uint16_t l3_offset;
+    Attachment attachment;
+    std::uint8_t pcp;
+};
+L2 parse_tags(const Frame& frame, const Port& port) noexcept;
+Drop refuse_ether_type(std::uint16_t ether_type_be) noexcept;
+// Version, header length and options of an IPv4 header that does not begin with 0x45.
+Drop check_ip4_start(const std::uint8_t* header, std::size_t available) noexcept;
+bool ip4_options_checksum_ok(const std::uint8_t* header) noexcept;
+Drop check_ip4_fragment(std::uint32_t fragment, std::uint32_t total_length, std::uint32_t header_length) noexcept;
+Drop refuse_chain(net::Ip6Chain::Verdict verdict) noexcept;
+// For frames to a group MAC address and for addresses that may be special.
+Drop check_addresses(net::Family family, const net::FlowKey& key, bool group_mac, bool broadcast_mac) noexcept;
+
+struct Fragment {
+    Drop drop;
+    std::uint8_t match_flags;
+};
+Fragment classify_fragment(std::uint32_t fragment, std::uint8_t proto) noexcept;
+
+struct L4 {
+    Drop drop;
+    bool known = false;
+    bool icmp_error = false;
+    std::uint8_t type = 0, code = 0;
+    std::uint16_t src_port_be = 0, dst_port_be = 0;
+};
+L4 parse_other_l4(net::Family family, std::uint8_t proto, const std::uint8_t* l4, std::size_t remaining) noexcept;
+
+std::uint32_t fragment_hash(const net::FlowKey& key, const net::HashSeed& seed) noexcept;
+
+// What both families' fixed headers say.
+struct IpHeader {
+    std::uint32_t length = 0;         // of the datagram, L2 padding left out
+    std::uint32_t header_length = 0;  // up to the upper layer, options and extension headers in it
+    std::uint32_t fragment = 0;       // offset in 8-byte units << 3 | more to come; 0: whole
+    std::uint8_t proto = 0;
+    std::uint8_t ttl = 0;
+    std::uint8_t dscp = 0;
+    bool has_options = false;
+    bool maybe_special = false;  // an address that check_addresses has to look at
+};
+
+inline Drop read_ip4(const std::uint8_t* l3, std::size_t available, IpChecksum::Value device, IpHeader& ip,
+                     net::FlowKey& key) noexcept {
+    if (available < net::kIp4Bytes) return DropReason::ip4_truncated;
+    const std::uint64_t first = net::load64(l3);       // version and length, TOS, total length, id, fragment
+    const std::uint64_t second = net::load64(l3 + 8);  // TTL, protocol, checksum, source
+    const std::uint32_t destination = net::load32(l3 + 16);
+    const auto source = static_cast<std::uint32_t>(second >> 32);
+
+    ip.header_length = net::kIp4Bytes;
+    if ((first & 0xff) != 0x45) {
+        if (const Drop drop = check_ip4_start(l3, available)) return drop;
+        ip.header_length = static_cast<std::uint32_t>(first & 0xf) * 4;
+        ip.has_options = true;
+    }
+    // RFC 1812 5.2.2(2). A device that looked says so; what it has no opinion on is summed here.
+    if (device != IpChecksum::good) {
+        const bool ok = ip.has_options ? ip4_options_checksum_ok(l3) : net::ip4_checksum_ok(l3);
+        if (!ok || device == IpChecksum::bad) return DropReason::ip4_checksum;
+    }
+    ip.length = net::be16(static_cast<std::uint16_t>(first >> 16));
+    // RFC 1812 5.2.2(5), and the frame has to hold it; what the frame has beyond is padding.
+    if (ip.length < ip.header_length || ip.length > available) return DropReason::ip4_total_length;
+    const std::uint32_t fragment = net::be16(static_cast<std::uint16_t>(first >> 48));
+    if ((fragment & 0x3fff) != 0) {  // MF and offset
+        ip.fragment = (fragment & 0x1fff) << 3 | (fragment >> 13 & 1);
+        if (const Drop drop = check_ip4_fragment(ip.fragment, ip.length, ip.header_length)) return drop;
+    }
+    ip.ttl = static_cast<std::uint8_t>(second);
+    ip.proto = static_cast<std::uint8_t>(second >> 8);
+    ip.dscp = static_cast<std::uint8_t>(first >> 10 & 0x3f);
+
+    const std::uint64_t source_word[2] = {0, std::uint64_t{source} << 32 | 0xffff0000u};
+    const std::uint64_t destination_word[2] = {0, std::uint64_t{destination} << 32 | 0xffff0000u};
+    std::memcpy(key.src.bytes.data(), source_word, 16);
+    std::memcpy(key.dst.bytes.data(), destination_word, 16);
+    ip.maybe_special =
+        net::maybe_special_ip4(__builtin_bswap32(source)) | net::maybe_special_ip4(__builtin_bswap32(destination));
+    return {};
+}
+
+inline Drop read_ip6(const std::uint8_t* l3, std::size_t available, IpHeader& ip, net::FlowKey& key) noexcept {
+    if (available < net::kIp6Bytes) return DropReason::ip6_truncated;
+    const std::uint64_t first =
+        net::load64(l3);  // version, class and flow label, payload length, next header, hop limit
+    std::memcpy(key.src.bytes.data(), l3 + 8, 16);
+    std::memcpy(key.dst.bytes.data(), l3 + 24, 16);
+    if ((first & 0xf0) != 0x60) return DropReason::ip6_version;
+    const std::uint32_t payload = net::be16(static_cast<std::uint16_t>(first >> 32));
+    ip.length = payload + net::kIp6Bytes;
+    ip.header_length = net::kIp6Bytes;
+    ip.proto = static_cast<std::uint8_t>(first >> 48);
+    ip.ttl = static_cast<std::uint8_t>(first >> 56);
+    ip.dscp = static_cast<std::uint8_t>((first << 2 & 0x3c) | (first >> 14 & 3));
+    // Payload length 0 before a hop-by-hop header is a jumbogram (RFC 2675 2); a datagram over 65535 bytes passes no
+    // link.
+    if (ip.length > available || ip.length > 65535) return DropReason::ip6_payload_length;
+    if (payload == 0 && ip.proto == net::kProtoHopByHop) return DropReason::ip6_payload_length;
+    if (net::is_ip6_extension(ip.proto)) {
+        const net::Ip6Chain chain = net::walk_ip6_extensions(l3, ip.length);
+        if (chain.verdict != net::Ip6Chain::Verdict::ok) return refuse_chain(chain.verdict);
+        ip.proto = chain.proto;
+        ip.header_length = chain.upper_offset;
+        ip.fragment = chain.fragment;
+        ip.has_options = chain.has_options;
+    }
+    const std::uint64_t source = __builtin_bswap64(net::load64(l3 + 8));
+    const std::uint64_t destination = __builtin_bswap64(net::load64(l3 + 24));
+    ip.maybe_special = net::maybe_special_ip6(source) | net::maybe_special_ip6(destination);
+    return {};
+}
+
+// L3 and L4. `out` has L2's part; the key's ports, tenant and first-packet fields are written here, its addresses
+// above.
+template <net::Family kFamily>
+inline Drop parse_ip(const Frame& frame, bool group_mac, std::uint8_t pcp, const net::HashSeed& seed, Parsed& out,
+                     net::FlowKey& key) noexcept {
+    const std::uint8_t* l3 = frame.data + out.l3_offset;
+    const std::size_t available = frame.length - out.l3_offset;
+    IpHeader ip;
+    Drop drop;
+    if constexpr (kFamily == net::Family::ip4) {
+        drop = read_ip4(l3, available, frame.ip_checksum, ip, key);
+    } else {
+        drop = read_ip6(l3, available, ip, key);
+        out.flags = kLaneIpv6;
+    }
+    if (drop) return drop;
+    if (group_mac | ip.maybe_special) {
+        const bool broadcast_mac =
+            group_mac && net::load32(frame.data) == 0xffffffff && net::load16(frame.data + 4) == 0xffff;
+        drop = check_addresses(kFamily, key, group_mac, broadcast_mac);
+        if (drop) return drop;
+    }
+    std::uint8_t match_flags = ip.has_options ? net::kHasOptions : 0;
+    if (ip.fragment != 0) {
+        const Fragment fragment = classify_fragment(ip.fragment, ip.proto);
+        if (fragment.drop) return fragment.drop;
+        match_flags |= fragment.match_flags;
+    }
+
+    const std::uint8_t* l4 = l3 + ip.header_length;
+    const std::uint32_t remaining = ip.length - ip.header_length;
+    std::uint32_t ports = 0;
+    std::uint8_t tcp_flags = 0, icmp_type = 0, icmp_code = 0;
+    out.l4_offset = static_cast<std::uint16_t>(out.l3_offset + ip.header_length);
+    if ((match_flags & net::kLaterFragment) != 0) {
+        out.l4_offset = 0;
+    } else if (ip.proto == net::kProtoTcp) {
+        if (remaining < net::kTcpBytes) return DropReason::l4_truncated;
+        ports = net::load32(l4);
+        const std::uint32_t data_offset = (l4[12] >> 4) * 4u;
+        tcp_flags = l4[13];
+        if (data_offset < net::kTcpBytes || data_offset > remaining) return DropReason::tcp_data_offset;
+        match_flags |= net::kL4Known;
+    } else if (ip.proto == net::kProtoUdp) {
+        if (remaining < net::kUdpBytes) return DropReason::l4_truncated;
+        const std::uint64_t header = net::load64(l4);
+        ports = static_cast<std::uint32_t>(header);
+        const std::uint32_t length = net::be16(static_cast<std::uint16_t>(header >> 32));
+        // A first fragment tells the whole datagram's length.
+        const bool over = length > remaining && (match_flags & net::kFirstFragment) == 0;
+        if (length < net::kUdpBytes || over) return DropReason::udp_length;
+        match_flags |= net::kL4Known;
+    } else {
+        const L4 other = parse_other_l4(kFamily, ip.proto, l4, remaining);
+        if (other.drop) return other.drop;
+        ports = std::uint32_t{other.dst_port_be} << 16 | other.src_port_be;
+        icmp_type = other.type;
+        icmp_code = other.code;
+        if (other.known) match_flags |= net::kL4Known;
+        if (other.icmp_error) out.flags |= kLaneIcmpError;
+        if (ip.proto == net::kProtoNoNext && kFamily == net::Family::ip6) out.l4_offset = 0;
+    }
+
+    out.l3_length = static_cast<std::uint16_t>(ip.length);
+    out.ttl = ip.ttl;
+    // The rest of the key as two words in one store each (the layout is asserted in flow_key.h).
+    const std::uint64_t identity =
+        std::uint64_t{ports} | std::uint64_t{out.tenant} << 32 | std::uint64_t{ip.proto} << 48;
+    const std::uint64_t first_packet = std::uint64_t{net::be16(out.in_interface)} | std::uint64_t{tcp_flags} << 16 |
+                                       std::uint64_t{ip.dscp} << 24 | std::uint64_t{icmp_type} << 32 |
+                                       std::uint64_t{icmp_code} << 40 | std::uint64_t{match_flags} << 48 |
+                                       std::uint64_t{pcp} << 56;
+    std::memcpy(&key.src_port_be, &identity, 8);
+    std::memcpy(&key.in_interface_be, &first_packet, 8);
+    // Pieces of one datagram share a hash: only the first one has ports.
+    out.hash = ip.fragment != 0 ? fragment_hash(key, seed) : net::flow_hash(key, seed);
+    return {};
+}
+
+}  // namespace parser
+
+// nullopt: `out` and `key` are whole. Otherwise the reason, `out.tenant` as far as known, and `key` undefined.
+inline std::optional<DropReason> parse_packet(const Frame& frame, const Port& port, const net::HashSeed& seed,
+                                              Parsed& out, net::FlowKey& key) noexcept {
+    if (frame.length < net::kEthernetBytes) return DropReason::frame_short;
+    constexpr std::uint64_t kMacMask = 0xffff'ffff'ffff;
+    std::uint64_t own = 0;
+    std::memcpy(&own, port.mac.bytes.data(), 6);
+    const std::uint64_t destination = net::load64(frame.data) & kMacMask;
+    const bool group_mac = (destination & 1) != 0;
+    if (destination != own && !group_mac) return DropReason::foreign_mac;
+
+    std::uint16_t ether_type_be = net::load16(frame.data + 12);
+    Attachment attachment = port.untagged;
+    std::uint8_t pcp = 0;
+    out.l3_offset = net::kEthernetBytes;
+    const bool is_ip = ether_type_be == net::be16(net::kEtherTypeIp4) || ether_type_be == net::be16(net::kEtherTypeIp6);
+    if (!is_ip || frame.stripped_tags != 0) {
+        const parser::L2 l2 = parser::parse_tags(frame, port);
+        if (l2.drop) return l2.drop;
+        ether_type_be = l2.ether_type_be;
+        out.l3_offset = l2.l3_offset;
+        attachment = l2.attachment;
+        pcp = l2.pcp;
+    }
+    out.tenant = attachment.tenant;
+    out.in_interface = attachment.interface;
+    if (attachment.tenant == kNoTenant) return DropReason::no_tenant;
+    if (attachment.interface == kNoInterface) return DropReason::no_interface;
+
+    if (ether_type_be == net::be16(net::kEtherTypeIp4))
+        return parser::parse_ip<net::Family::ip4>(frame, group_mac, pcp, seed, out, key);
+    if (ether_type_be == net::be16(net::kEtherTypeIp6))
+        return parser::parse_ip<net::Family::ip6>(frame, group_mac, pcp, seed, out, key);
+    return parser::refuse_ether_type(ether_type_be);
+}
+
+}  // namespace cachewire::pipeline
