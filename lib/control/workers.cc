@@ -37,6 +37,7 @@ Workers::~Workers() {
 
 void Workers::add(std::unique_ptr<pipeline::WorkerState> state, std::vector<pipeline::RxQueue> queues,
                   Publisher& publisher) {
+    state->index = static_cast<unsigned>(workers_.size());
     workers_.push_back(std::make_unique<pipeline::Worker>(std::move(state), std::move(queues), publisher.add_worker()));
 }
 

@@ -14,8 +14,10 @@ struct HashSeed {  // drawn once per start from the kernel's random source; test
     std::uint64_t a = 0x9e3779b97f4a7c15, b = 0xbf58476d1ce4e5b9, c = 0x94d049bb133111eb;
 };
 
+__extension__ typedef unsigned __int128 Product;  // no standard type is wide enough
+
 inline std::uint64_t multiply_fold(std::uint64_t x, std::uint64_t y) noexcept {
-    const unsigned __int128 p = static_cast<unsigned __int128>(x) * y;
+    const Product p = static_cast<Product>(x) * y;
     return static_cast<std::uint64_t>(p) ^ static_cast<std::uint64_t>(p >> 64);
 }
 

@@ -43,7 +43,7 @@ void Worker::run() noexcept {
         reader_.quiescent();
         account_iteration(begin, packets);
     }
-    discard_tx(worker);
+    for (std::uint16_t port = 0; port < kMaxPorts; ++port) drop_held(worker, port, DropReason::shutdown);
     worker.published_ledger.publish(worker.ledger);
     reader_.offline();
 }
