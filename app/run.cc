@@ -2,9 +2,12 @@
 #include "app/run.h"
 
 #include <cstdio>
+#include <filesystem>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
+#include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_pdump.h>
 #include <unistd.h>
@@ -12,6 +15,7 @@
 #include "app/eal.h"
 #include "app/eal_arguments.h"
 #include "app/lcores.h"
+#include "app/prompt.h"
 #include "app/stats_table.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -73,6 +77,8 @@ void print(const std::string& text) {
     std::fflush(stdout);
 }
 
+std::string file_prefix() { return std::filesystem::path(rte_eal_get_runtime_dir()).filename(); }
+
 double seconds() { return static_cast<double>(base::now_tsc()) / static_cast<double>(base::tsc_hz()); }
 
 void forward(const RunArguments& arguments, const config::Config& config) {
@@ -85,14 +91,16 @@ void forward(const RunArguments& arguments, const config::Config& config) {
     const char* const before = isatty(STDOUT_FILENO) != 0 ? "\x1b[H\x1b[2J" : "\n";
     if (arguments.stats_period_s != 0) options.on_stats = [&] { print(before + table.next(seconds())); };
     base::log_info("running: {} ports, {}", config.ports.size(), config.path);
+    std::optional<Prompt> prompt;
+    if (arguments.interactive) prompt.emplace(file_prefix(), [&runtime] { runtime.request_stop(); });
     runtime.run(options);
+    prompt.reset();
     if (arguments.stats_period_s == 0) print(runtime.ledger_text() + "\n");
 }
 
 }  // namespace
 
 int run(const RunArguments& arguments) {
-    if (arguments.interactive) throw base::Error(base::ExitStatus::usage, "-i is not supported yet");
     const auto config = load(arguments.config);
     if (!config) return static_cast<int>(base::ExitStatus::configuration);
     const auto eal_line = merge_eal_arguments({config->eal, devices_of(*config), arguments.eal});
