@@ -9,7 +9,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -36,9 +35,9 @@ std::string base_dir() {
 
 std::string nobody_there(const std::string& path, const std::string& why) {
     std::string text = fmt::format("no cachewire there: {}: {}", path, why);
-    if (const auto prefixes = running_prefixes(); !prefixes.empty()) {
-        text += fmt::format("; DPDK programs run with the file prefix {} (-p PREFIX)", fmt::join(prefixes, ", "));
-    }
+    std::string prefixes;
+    for (const std::string& prefix : running_prefixes()) prefixes.append(prefixes.empty() ? "" : ", ").append(prefix);
+    if (!prefixes.empty()) text += fmt::format("; DPDK programs run with the file prefix {} (-p PREFIX)", prefixes);
     return text;
 }
 
@@ -122,7 +121,8 @@ TelemetryClient::TelemetryClient(const std::string& path, int cancel_fd)
     if (greeting.empty())
         throw Refused(fmt::format("{}: closed at once; DPDK's telemetry socket takes ten clients", path));
     const Json json = parse(greeting, path);
-    if (json.contains("max_output_len")) max_output_bytes_ = std::max(json["max_output_len"].get<std::size_t>(), std::size_t{1024});
+    if (json.contains("max_output_len"))
+        max_output_bytes_ = std::max(json["max_output_len"].get<std::size_t>(), std::size_t{1024});
 }
 
 Json TelemetryClient::query(const std::string& endpoint, const std::string& parameters) {

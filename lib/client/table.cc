@@ -26,7 +26,7 @@ bool is_decimal(const std::string& text) {
 
 std::string group_digits(std::string text) {
     const std::size_t first = text[0] == '-' ? 1 : 0;
-    for (std::size_t i = std::min(text.find('.'), text.size()); i > first + 3;) text.insert(i -= 3, ",");
+    for (std::size_t i = std::min(text.find('.'), text.size()); i > first + 3;) text.insert(i -= 3, 1, ',');
     return text;
 }
 

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The commands against a stand-in for cachewire: both sockets in a folder of the test's own, answers written here.
+#include "client/commands.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "client/sockets.h"
+#include "support/catch.h"
+
+using namespace cachewire::client;
+
+namespace {
+
+// Speaks both protocols, one client after the other.
+class Server {
+  public:
+    Server() {
+        char name[] = "/tmp/cachewire-test-XXXXXX";
+        folder_ = ::mkdtemp(name);
+        ::setenv("RUNTIME_DIRECTORY", folder_.c_str(), 1);
+        std::filesystem::create_directories(runtime_dir("rte"));
+    }
+    ~Server() {
+        if (thread_.joinable()) {
+            ::close(stop_[1]);
+            thread_.join();
+            for (const int fd : {telemetry_, control_, stop_[0]}) ::close(fd);
+        }
+        std::filesystem::remove_all(folder_);
+        ::unsetenv("RUNTIME_DIRECTORY");
+    }
+    void start() {
+        telemetry_ = listen_on(telemetry_path("rte"), SOCK_SEQPACKET);
+        control_ = listen_on(control_path("rte"), SOCK_STREAM);
+        REQUIRE(::pipe(stop_) == 0);
+        thread_ = std::thread([this] { run(); });
+    }
+
+    std::map<std::string, std::string> answers;  // of the telemetry socket, by the whole question
+    std::string control_answer;
+    std::string last_request;  // read after the command's end
+
+  private:
+    static int listen_on(const std::string& path, int type) {
+        sockaddr_un address = {};
+        address.sun_family = AF_UNIX;
+        path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+        const int fd = ::socket(AF_UNIX, type, 0);
+        REQUIRE(::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0);
+        REQUIRE(::listen(fd, 8) == 0);
+        return fd;
+    }
+    void run() {
+        for (;;) {
+            pollfd fds[] = {{telemetry_, POLLIN, 0}, {control_, POLLIN, 0}, {stop_[0], POLLIN, 0}};
+            ::poll(fds, 3, -1);
+            if (fds[2].revents != 0) return;
+            for (const int i : {0, 1}) {
+                if (fds[i].revents == 0) continue;
+                const int client = ::accept(fds[i].fd, nullptr, nullptr);
+                serve(client, i == 0);
+                ::close(client);
+            }
+        }
+    }
+    void serve(int client, bool telemetry) {
+        if (telemetry) reply(client, R"({"version":"DPDK","pid":1,"max_output_len":16384})");
+        char buffer[4096];
+        for (ssize_t n; (n = ::recv(client, buffer, sizeof(buffer), 0)) > 0;) {
+            last_request.assign(buffer, static_cast<std::size_t>(n));
+            if (!telemetry) {
+                reply(client, control_answer + "\n");
+                continue;
+            }
+            const std::string command = last_request.substr(0, last_request.find(','));
+            const auto answer = answers.find(last_request);
+            reply(client, "{\"" + command + "\":" + (answer == answers.end() ? "null" : answer->second) + "}");
+        }
+    }
+    static void reply(int client, const std::string& text) { ::send(client, text.data(), text.size(), MSG_NOSIGNAL); }
+
+    std::string folder_;
+    int telemetry_ = -1, control_ = -1;
+    int stop_[2] = {-1, -1};
+    std::thread thread_;
+};
+
+struct Result {
+    int status;
+    std::string out, err;
+};
+
+Result run(std::vector<std::string> words) {
+    std::ostringstream out, err;
+    Context context;
+    context.out = &out;
+    context.err = &err;
+    const int status = run_command(context, words);
+    return {status, out.str(), err.str()};
+}
+
+}  // namespace
+
+TEST_CASE("cwctl: show asks and prints, -j prints JSON", "[client]") {
+    Server server;
+    server.answers["/cachewire/drops"] = R"({"acl_deny":1234,"policer":0,"total":1234})";
+    server.answers["/cachewire/drops,red"] = R"({"acl_deny":4,"policer":0,"total":4})";
+    server.answers["/cachewire/port/list"] = R"({"0":{"name":"wan"},"next":1})";
+    server.answers["/cachewire/port/list,1,256"] = R"({"1":{"name":"lan"}})";
+    server.answers["/cachewire/port/stats,wan"] =
+        R"({"rx_packets":1000,"rx_bytes":64000,"tx_packets":0,"tx_bytes":0,"link":"up"})";
+    server.answers["/cachewire/port/stats,lan"] =
+        R"({"rx_packets":0,"rx_bytes":0,"tx_packets":1000,"tx_bytes":64000,"link":"down"})";
+    server.answers["/cachewire/ledger"] = R"({"error":"not ready"})";
+    server.start();
+
+    const Result drops = run({"show", "drops"});
+    CHECK(drops.status == kDone);
+    CHECK(drops.out.find("acl_deny    1,234  a deny rule") != std::string::npos);
+    CHECK(drops.out.find("policer") == std::string::npos);
+    CHECK(Json::parse(run({"-j", "show", "drops"}).out) == Json::parse(server.answers["/cachewire/drops"]));
+    CHECK(Json::parse(run({"show", "drops", "--tenant", "red", "-j"}).out)["total"] == 4);
+
+    const Result ports = run({"show", "ports"});
+    CHECK(ports.status == kDone);
+    CHECK(ports.out.find("wan   up         1,000    64,000") != std::string::npos);
+    CHECK(Json::parse(run({"show", "ports", "-j"}).out)["1"]["name"] == "lan");
+
+    const Result ledger = run({"show", "ledger"});
+    CHECK(ledger.status == kRefused);
+    CHECK(ledger.err == "/cachewire/ledger: not ready\n");
+    const Result sessions = run({"show", "sessions"});
+    CHECK(sessions.status == kUsage);
+    CHECK(sessions.err == "show sessions: not supported yet by this cachewire\n");
+}
+
+TEST_CASE("cwctl: wrong usage is status 2 and a sentence", "[client]") {
+    const std::vector<std::vector<std::string>> cases = {
+        {},
+        {"dance"},
+        {"show"},
+        {"show", "dance"},
+        {"show", "ports", "--tenant", "red"},
+        {"show", "info", "--rate"},
+        {"show", "drops", "--nothing"},
+        {"explain", "wan", "tcp", "10.0.0.1", "10.0.0.2", "--len", "64"},
+        {"reload", "now"}};
+    for (const auto& words : cases) {
+        const Result result = run(words);
+        INFO(result.err);
+        CHECK(result.status == kUsage);
+        CHECK_FALSE(result.err.empty());
+    }
+    CHECK(run({"--help"}).status == kDone);
+    CHECK(run({"--help"}).out.find("reload") != std::string::npos);
+}
+
+TEST_CASE("cwctl: nobody there is status 3 and names the socket", "[client]") {
+    Server server;  // its folder only
+    const Result result = run({"-p", "none", "show", "info"});
+    CHECK(result.status == kNotRunning);
+    CHECK(result.err.find("/dpdk/none/dpdk_telemetry.v2: No such file or directory") != std::string::npos);
+    server.start();
+    CHECK(run({"-p", "none", "reload"}).err.find("run with the file prefix rte") != std::string::npos);
+}
+
+TEST_CASE("cwctl: reload says what came of it", "[client]") {
+    Server server;
+    server.control_answer = R"({"ok":true,"generation":3})";
+    server.start();
+    const Result done = run({"reload"});
+    CHECK(done.status == kDone);
+    CHECK(done.out == "reloaded: generation 3\n");
+    CHECK(run({"reload", "--dry-run"}).status == kDone);
+    CHECK(Json::parse(server.last_request) == Json::parse(R"({"command":"reload","dry_run":true})"));
+
+    server.control_answer = R"({"ok":false,"error":"the file has errors","diagnostics":["a.yaml:1:2: error: x"]})";
+    const Result refused = run({"reload"});
+    CHECK(refused.status == kRefused);
+    CHECK(refused.err == "a.yaml:1:2: error: x\nreload refused: the file has errors\n");
+    const Result json = run({"reload", "-j"});
+    CHECK(json.status == kRefused);
+    CHECK(Json::parse(json.out)["ok"] == false);
+}
