@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/lcores.h"
+
+#include "base/error.h"
+#include "support/catch.h"
+
+using namespace cachewire;
+using app::choose_workers;
+using List = std::vector<unsigned>;
+
+TEST_CASE("lcores: auto is every lcore but the main one", "[app]") {
+    CHECK(choose_workers({0, {1}}, {}) == List{1});
+    CHECK(choose_workers({3, {2}}, {}) == List{2});
+}
+
+TEST_CASE("lcores: the file chooses among EAL's", "[app]") { CHECK(choose_workers({0, {1, 2, 3}}, {2}) == List{2}); }
+
+TEST_CASE("lcores: a choice that can't be says which argument to change", "[app]") {
+    struct Case {
+        app::Lcores lcores;
+        List configured;
+        const char* text;
+    };
+    const Case cases[] = {
+        {{0, {}}, {}, "`--lcores '0@0,1@0'`"},
+        {{0, {}}, {1}, "start with `-l 0,1`"},
+        {{0, {1, 2}},
+         {},
+         "more than one worker is not supported yet, and lcores 1, 2 would all be one: start with `-l 0,1`"},
+        {{0, {1, 2, 3}}, {2, 3}, "start with `-l 0,2`"},
+        {{0, {1}}, {0}, "lcore 0 is EAL's main one, which never forwards: choose among 1"},
+        {{0, {1}}, {5}, "lcore 5 is not one of EAL's: start with `-l 0,5`"},
+    };
+    for (const Case& c : cases) {
+        INFO(c.text);
+        try {
+            choose_workers(c.lcores, c.configured);
+            FAIL("no error");
+        } catch (const base::Error& error) {
+            INFO(error.what());
+            CHECK(error.status() == base::ExitStatus::configuration);
+            CHECK(std::string(error.what()).find(c.text) != std::string::npos);
+        }
+    }
+}
