@@ -73,7 +73,7 @@ void Reporter::error(unsigned line, unsigned column, std::string key_path, std::
 }
 
 void Reporter::error(const Value& where, std::string text) {
-    error(where.node->line, where.node->column, errors_ < kMaxDiagnostics ? where.path.text() : "", std::move(text));
+    error(where.node->line, where.node->column, is_full() ? "" : where.path.text(), std::move(text));
 }
 
 std::vector<Diagnostic> Reporter::take() {

@@ -46,6 +46,8 @@ class Reporter {
 
     const Path* keep(const Path& path) { return &paths_.emplace_back(path); }
     [[nodiscard]] std::size_t errors() const noexcept { return errors_; }
+    // Further errors are only counted: no need to word them well.
+    [[nodiscard]] bool is_full() const noexcept { return errors_ >= kMaxDiagnostics; }
     // By line and column; ends with a note when some were left out.
     std::vector<Diagnostic> take();
 

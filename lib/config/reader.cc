@@ -82,6 +82,7 @@ void MapReader::report_unknown(const Node& key, const Node& value) const {
         reporter_.error(at_key, fmt::format("a key without a value; {}", kCommaHint));
         return;
     }
+    if (reporter_.is_full()) return reporter_.error(at_key, "unknown key");
     std::vector<std::string_view> names;
     for (const Key& k : keys_) names.push_back(k.name);
     names.push_back("description");
