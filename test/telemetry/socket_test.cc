@@ -63,6 +63,7 @@ TEST_CASE("telemetry: what a handler answers arrives as it should", "[telemetry]
     };
     const std::vector<Case> cases = {
         {"nothing", Json::object(), Json::object()},
+        {"nothing below", {{"l", Json::object()}, {"a", Json::array()}}, {{"l", Json::object()}, {"a", Json::array()}}},
         {"the largest counter", {{"rx", 18446744073709551615u}}, {{"rx", 18446744073709551615u}}},
         {"a signed value of 32 bits", {{"socket", -1}}, {{"socket", -1}}},
         {"a larger signed one", {{"x", -3000000000}}, {{"x", "-3000000000"}}},
