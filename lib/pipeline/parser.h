@@ -102,8 +102,8 @@ struct IpHeader {
     bool maybe_special = false;  // an address that check_addresses has to look at
 };
 
-inline Drop read_ip4(const std::uint8_t* l3, std::size_t available, IpChecksum::Value device, IpHeader& ip,
-                     net::FlowKey& key) noexcept {
+[[gnu::always_inline]] inline Drop read_ip4(const std::uint8_t* l3, std::size_t available, IpChecksum::Value device,
+                                            IpHeader& ip, net::FlowKey& key) noexcept {
     if (available < net::kIp4Bytes) return DropReason::ip4_truncated;
     const std::uint64_t first = net::load64(l3);       // version and length, TOS, total length, id, fragment
     const std::uint64_t second = net::load64(l3 + 8);  // TTL, protocol, checksum, source
@@ -142,7 +142,8 @@ inline Drop read_ip4(const std::uint8_t* l3, std::size_t available, IpChecksum::
     return {};
 }
 
-inline Drop read_ip6(const std::uint8_t* l3, std::size_t available, IpHeader& ip, net::FlowKey& key) noexcept {
+[[gnu::always_inline]] inline Drop read_ip6(const std::uint8_t* l3, std::size_t available, IpHeader& ip,
+                                            net::FlowKey& key) noexcept {
     if (available < net::kIp6Bytes) return DropReason::ip6_truncated;
     const std::uint64_t first =
         net::load64(l3);  // version, class and flow label, payload length, next header, hop limit
@@ -175,9 +176,11 @@ inline Drop read_ip6(const std::uint8_t* l3, std::size_t available, IpHeader& ip
 
 // L3 and L4. `out` has L2's part; the key's ports, tenant and first-packet fields are written here, its addresses
 // above.
+// Inlined by order: as a call, frame and result pass through memory. 29 in place of 39 cycles for IPv4 UDP, 26 in place
+// of 36 for IPv6 TCP, hash and key counted in (gcc 12, one packet in L1).
 template <net::Family kFamily>
-inline Drop parse_ip(const Frame& frame, bool group_mac, std::uint8_t pcp, const net::HashSeed& seed, Parsed& out,
-                     net::FlowKey& key) noexcept {
+[[gnu::always_inline]] inline Drop parse_ip(const Frame& frame, bool group_mac, std::uint8_t pcp,
+                                            const net::HashSeed& seed, Parsed& out, net::FlowKey& key) noexcept {
     const std::uint8_t* l3 = frame.data + out.l3_offset;
     const std::size_t available = frame.length - out.l3_offset;
     IpHeader ip;
