@@ -83,7 +83,8 @@ std::string StatsTable::drops() {
         std::uint64_t total, moved;
     };
     std::vector<Reason> reasons;
-    for (const auto& [name, value] : query_("/cachewire/drops", "").items()) {
+    const telemetry::Json answer = query_("/cachewire/drops", "");
+    for (const auto& [name, value] : answer.items()) {
         const auto total = value.get<std::uint64_t>();
         if (name != "total" && total != 0) reasons.push_back({name, total, moved("drop " + name, total)});
     }
