@@ -71,7 +71,8 @@ CASES = {
     "ip4_options": [v4(options=b"\x83\x07\x04\x0a\0\0\x01\0"), v4(options=b"\x89\x07\x04\x0a\0\0\x01\0"), v4(options=b"\x07\x28\x04\0")],
     "ip6_truncated": [to(0, p.ipv6(*V6)[:39], ethertype=p.ETHER_IPV6), to(0, b"", ethertype=p.ETHER_IPV6)],
     "ip6_version": [to(0, p.ipv6(*V6, UDP6, version=7), ethertype=p.ETHER_IPV6)],
-    "ip6_payload_length": [v6(payload_length=1000), v6(payload_length=0)],
+    "ip6_payload_length": [v6(payload_length=1000),
+                           v6(p.extension(p.UDP, b"\xc2\x04\0\1\0\0") + UDP6, next_header=p.HOP_BY_HOP, payload_length=0)],  # jumbogram, RFC 2675
     "ip6_extension_truncated": [v6(p.extension(p.UDP, length=255) + UDP6, next_header=p.HOP_BY_HOP),
                                 v6(bytes([p.UDP, 0, 5, 200, 0, 0, 0, 0]) + UDP6, next_header=p.HOP_BY_HOP),
                                 v6(b"\x11", next_header=p.DESTINATION_OPTIONS)],
@@ -86,8 +87,9 @@ CASES = {
     "fragment_length": [v4(bytes(64), fragment_offset=65528), v4(bytes(63), more_fragments=True),
                         v6(p.fragment_header(p.UDP, 65528, False) + bytes(64), next_header=p.FRAGMENT),
                         v6(p.fragment_header(p.UDP, 0, True) + bytes(63), next_header=p.FRAGMENT)],
+    "fragment_offset": [v4(bytes(64), proto=p.TCP, fragment_offset=8), v6(p.fragment_header(p.TCP, 8, True) + bytes(64), next_header=p.FRAGMENT)],
     "l4_truncated": [v4(b"1234567"), v4(tcp()[:19], proto=p.TCP), v4(b"123", proto=p.ICMP), v4(bytes(11), proto=p.SCTP),
-                     v6(b"1234567"), v6(b"123", next_header=p.ICMP6)],
+                     v6(b"1234567"), v6(b"123", next_header=p.ICMP6), v6(payload_length=0)],
     "tcp_data_offset": [v4(tcp(data_offset=n), proto=p.TCP) for n in (0, 4, 6, 15)],
     "udp_length": [v4(p.udp(*V4, 1, 2, b"12345678", length=n)) for n in (1, 7, 17, 65535)] + [v6(p.udp(*V6, 1, 2, length=7))],
     "no_route": [v4(dst="203.0.113.1"), v6(dst="2001:db8:ffff::1")],
@@ -123,11 +125,11 @@ def config(devices):
     base["acl"] = [{"name": "no-telnet", "default": "permit", "rules": [{"action": "deny", "proto": "udp", "dst_ports": 23}]},
                    {"name": "nothing", "default": "deny", "rules": [{"action": "permit", "proto": "tcp"}]},
                    {"name": "stateful", "default": "permit", "stateful": True, "rules": []}]
-    base["qos"] = {"policers": [{"name": "trickle", "type": "single", "rate": "1kbit", "burst": "100B"}]}
+    base["qos"] = {"policers": [{"name": "trickle", "type": "single", "rate": "8kbit", "burst": "100B"}]}
     base["interfaces"] += [{"name": f"i{n}", "port": f"p{n}", "tenant": name, "addresses": [f"10.{n + 1}.0.1/16"]} for n, name in names.items() if n != NO_INTERFACE]
     base["interfaces"].append({"name": f"i{NARROW}", "port": f"p{NARROW}", "tenant": "plain", "mtu": 1280, "addresses": ["10.8.0.1/16"]})
-    base["neighbors"].append({"tenant": "plain", "address": "10.8.0.2", "mac": HOST[1]})
-    base["routes"].append({"tenant": "plain", "prefix": "198.18.7.0/24", "via": "10.8.0.2"})
+    base["neighbors"] += [{"tenant": "plain", "address": "10.8.0.2", "mac": HOST[1]}, {"tenant": "policed", "address": "10.6.0.2", "mac": HOST[1]}]
+    base["routes"] += [{"tenant": "plain", "prefix": "198.18.7.0/24", "via": "10.8.0.2"}, {"tenant": "policed", "prefix": "198.18.2.0/24", "via": "10.6.0.2"}]
     return base
 
 
