@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "control/version.h"
+#include "telemetry/page.h"
 
 namespace cachewire::control {
 
@@ -46,12 +47,11 @@ Json info(const View& v) {
             {"workers", static_cast<std::uint64_t>(v.workers.all().size())}};
 }
 
-Json port_list(const View& v) {
-    std::vector<Json> ports;
-    for (const auto& port : v.ports) ports.push_back({{"name", port->name()}, {"mac", net::to_string(port->mac())}});
-    Json answer = Json::object();
-    for (std::size_t i = 0; i < ports.size(); ++i) answer[std::to_string(i)] = ports[i];
-    return answer;
+Json port_list(const View& v, std::string_view parameters) {
+    const auto entry = [&v](std::size_t i) {
+        return Json{{"name", v.ports[i]->name()}, {"mac", net::to_string(v.ports[i]->mac())}};
+    };
+    return telemetry::page(v.ports.size(), entry, telemetry::parse_page(parameters));
 }
 
 Json port_stats(const View& v, std::string_view name) {
@@ -81,14 +81,14 @@ Json worker_dict(const pipeline::Worker& worker) {
     const pipeline::WorkerState& state = worker.state();
     const pipeline::LedgerLine line = state.published_ledger.read();
     const std::uint64_t busy = state.loop.busy_cycles.read(), total = state.loop.total_cycles.read();
-    return {{"lcore", state.lcore},
+    return {{"lcore", static_cast<std::uint64_t>(state.lcore)},
             {"core", static_cast<std::uint64_t>(rte_lcore_to_cpu_id(static_cast<int>(state.lcore)))},
             {"socket", state.socket},
             {"rx", line.rx},
             {"tx", line.tx},
             {"busy_cycles", busy},
             {"total_cycles", total},
-            {"busy_percent", total == 0 ? 0 : busy * 100 / total},
+            {"busy_percent", total == 0 ? std::uint64_t{0} : busy * 100 / total},
             {"longest_gap_us", state.loop.longest_gap_cycles.read() * 1000000 / base::tsc_hz()},
             {"queues", static_cast<std::uint64_t>(worker.rx_queues().size())}};
 }
@@ -199,7 +199,7 @@ void add_endpoints(telemetry::Endpoints& endpoints, Runtime& runtime) {
         });
     };
     plain("/cachewire/info", "Version, state and configuration of this process.", info);
-    plain("/cachewire/port/list", "Ports by name.", port_list);
+    with_parameter("/cachewire/port/list", "Ports by name. Parameters: cursor, count (optional)", port_list);
     with_parameter("/cachewire/port/stats", "Counters of a port. Parameters: port name", port_stats);
     with_parameter("/cachewire/worker/stats", "Load of each worker. Parameters: lcore (optional)", worker_stats);
     with_parameter("/cachewire/stage/stats", "Packets and cycles by stage. Parameters: lcore (optional)", stage_stats);

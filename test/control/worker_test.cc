@@ -49,7 +49,7 @@ struct Bench {
         : pool(shared_pool()),
           west(*shared_port("west")),
           east(*shared_port("east")),
-          builder({{"west", {west.id(), 1, test::kRouterMac}}, {"east", {east.id(), 1, kEastMac}}}, {}, SOCKET_ID_ANY),
+          builder({{"west", {west.id(), 1, test::kRouterMac}}, {"east", {east.id(), 1, kEastMac}}}, {}, -1),
           publisher(1) {
         auto loaded = config::load_text(kConfig, "test.yaml");
         for (const auto& d : loaded.diagnostics) UNSCOPED_INFO(config::to_string(d));
@@ -74,7 +74,7 @@ struct Bench {
     }
     static rte_mempool* shared_pool() {
         test::ensure_eal();
-        static rte_mempool* const p = port::make_mempool("worker_test", 8191, 0, 2176, SOCKET_ID_ANY);
+        static rte_mempool* const p = port::make_mempool("worker_test", 8191, 0, 2176, -1);
         return p;
     }
     static test::RingPort* shared_port(const std::string& name) {
