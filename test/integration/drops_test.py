@@ -168,9 +168,7 @@ class Drops(harness.Case):
         self.assertEqual([len(frames) for frames in out], [0] * 8, "a dropped packet left")
 
     def test_each_frame_alone_has_its_reason(self):
-        """The same frames one process each, so that a failure names the frame. Long."""
-        if not harness.SLOW:
-            self.skipTest("slow; --slow runs it")
+        """One packet moves one counter by one; a process each, so that a failure names the frame."""
         for reason, entries in CASES.items():
             for number, entry in enumerate(entries):
                 with self.subTest(reason=reason, frame=number):
