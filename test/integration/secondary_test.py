@@ -84,10 +84,10 @@ class Secondary(harness.Case):
         if self.why_not:
             self.skipTest(self.why_not)
 
-    def start(self):
+    def start(self, left=None):
         folder = self.folder()
         p.write_pcap(f"{folder}/in.pcap", [p.ether(MAC[0], HOST[0], p.udp_packet("198.18.1.9", "198.18.2.9", n, 53)) for n in range(64)])
-        config = harness.router(f"net_pcap0,rx_pcap={folder}/in.pcap,infinite_rx=1", "net_null1,no-rx=1")
+        config = harness.router(left or f"net_pcap0,rx_pcap={folder}/in.pcap,infinite_rx=1", "net_null1,no-rx=1")
         cachewire = Cachewire(config, folder=folder, eal=["-m", "256", "--huge-dir", self.pages.mount])
         self.addCleanup(cachewire.__exit__)
         cachewire.start().wait_received(1)
@@ -100,8 +100,8 @@ class Secondary(harness.Case):
         return path
 
     def test_proc_info_reads_the_ports(self):
-        cachewire = self.start()
-        done = subprocess.run([self.tool("dpdk-proc-info"), "--file-prefix", cachewire.prefix, "--huge-dir", self.pages.mount, "--", "--stats"],
+        cachewire = self.start("net_null0")  # with net_pcap 22.11's proc-info prints everything and then crashes in that driver
+        done = subprocess.run([self.tool("dpdk-proc-info"), "--file-prefix", cachewire.prefix, "--huge-dir", self.pages.mount, "--no-pci", "--", "--stats"],
                               capture_output=True, text=True, timeout=harness.PATIENCE, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"RX-packets: *[1-9]")
