@@ -91,7 +91,7 @@ CASES = {
     "l4_truncated": [v4(b"1234567"), v4(tcp()[:19], proto=p.TCP), v4(b"123", proto=p.ICMP), v4(bytes(11), proto=p.SCTP),
                      v6(b"1234567"), v6(b"123", next_header=p.ICMP6), v6(payload_length=0)],
     "tcp_data_offset": [v4(tcp(data_offset=n), proto=p.TCP) for n in (0, 4, 6, 15)],
-    "udp_length": [v4(p.udp(*V4, 1, 2, b"12345678", length=n)) for n in (1, 7, 17, 65535)] + [v6(p.udp(*V6, 1, 2, length=7))],
+    "udp_length": [v4(p.udp(*V4, 1, 2, b"12345678", length=n)) for n in (0, 1, 7, 17, 65535)] + [v6(p.udp(*V6, 1, 2, length=7))],
     "no_route": [v4(dst="203.0.113.1"), v6(dst="2001:db8:ffff::1")],
     "no_neighbor": [v4(dst="10.2.0.77"), v6(dst="2001:db8:2::77")],
     "local": [v4(dst="10.1.0.1"), v4(dst="10.2.0.1"), v6(dst="2001:db8:2::1")],

@@ -58,6 +58,15 @@ class Forward(harness.Case):
             p.ipv4(*V4, fragment, fragment_offset=64),
         )])
 
+    def test_what_is_nested_counts_as_one_packet(self):
+        """B14: the outer header says where to; nothing below it is opened, however deep."""
+        four, six, gre = p.udp(*V4, 1, 2), p.udp(*V6, 1, 2), p.udp(*V4, 1, 2)
+        for layer in range(20):
+            four = p.ipv4(*V4, four, 4 if layer else p.UDP)
+            six = p.ipv6(*V6, six, 41 if layer else p.UDP)
+            gre = p.ipv4(*V4, (b"\0\0\x08\0" if layer else b"") + gre, 47 if layer else p.UDP)
+        self.check([to_router(packet) for packet in (four, six, gre)])
+
     def test_checksum_update_at_the_carries(self):
         """RFC 1624: every value of the checksum's high byte, so that each carry and the 0xffff corner come by."""
         frames, ident = [], 0
