@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "port/port.h"
 
+#include "port/kernel_interface.h"
+
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -14,7 +16,10 @@ namespace cachewire::port {
 namespace {
 
 constexpr std::string_view kAllowed =
-    "allowed is a PCI address (\"0000:03:00.0\") or a virtual device with its arguments (\"net_tap0,iface=cw0\")";
+    "allowed is a Linux interface (\"kernel:eth1\"), a PCI address (\"0000:03:00.0\") or a virtual device with its "
+    "arguments (\"net_tap0,iface=cw0\")";
+
+constexpr std::string_view kKernel = "kernel:";
 
 bool consists_of(std::string_view text, std::string_view characters) {
     return text.find_first_not_of(characters) == std::string_view::npos;
@@ -38,9 +43,6 @@ bool is_vdev_name(std::string_view name) {
 
 std::string why_not(const std::string& text, const std::string& name) {
     if (text.empty()) return fmt::format("is empty; {}", kAllowed);
-    if (text.starts_with("kernel:"))
-        return fmt::format("\"{}\" is not supported yet; for now give the driver: \"net_af_packet0,iface={}\"", text,
-                           text.substr(7));
     if (name.size() >= RTE_DEV_NAME_MAX_LEN)
         return fmt::format("the device's name has {} characters; DPDK allows {}", name.size(),
                            RTE_DEV_NAME_MAX_LEN - 1);
@@ -49,14 +51,19 @@ std::string why_not(const std::string& text, const std::string& name) {
             "\"{}\" is not a PCI address (domain:bus:device.function, device up to 1f, function up to 7)", name);
     if (name.starts_with("net_"))
         return fmt::format("\"{}\" is not the name of a virtual device: net_ and then a-z, 0-9 and _", name);
-    return fmt::format(
-        "\"{}\" is no device; {}; a kernel interface goes through a driver: \"net_af_packet0,iface=NAME\"", text,
-        kAllowed);
+    return fmt::format("\"{}\" is no device; {}", text, kAllowed);
 }
 
 }  // namespace
 
 std::optional<Device> parse_device(const std::string& text, std::string& why) {
+    if (text.starts_with(kKernel)) {
+        const std::string interface = text.substr(kKernel.size());
+        const std::string wrong = why_no_interface_name(interface);
+        if (wrong.empty()) return Device{DeviceKind::kernel, interface, ""};
+        why = fmt::format("\"{}\": {}", text, wrong);
+        return std::nullopt;
+    }
     const auto comma = text.find(',');
     const std::string name = text.substr(0, comma);
     const std::string arguments = comma == std::string::npos ? "" : text.substr(comma + 1);

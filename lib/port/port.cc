@@ -1,125 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "port/port.h"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
 #include <fmt/format.h>
+#include <net/if.h>
+#include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "port/device_setup.h"
+#include "port/kernel_interface.h"
 
 namespace cachewire::port {
 
 namespace {
-
-// Ethernet header and two VLAN tags; no FCS, which no driver here hands over.
-constexpr unsigned kFrameOverhead = RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN;
-constexpr std::uint64_t kRssFields = RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP | RTE_ETH_RSS_SCTP;
-// Chained payloads pass untouched, so a device that can send them has to be told. Checksum offloads stay off: the
-// pipeline checks and updates the IPv4 header checksum itself while the line is in L1, and never touches a payload.
-constexpr std::uint64_t kTxOffloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-
-[[noreturn]] void fail(const PortConfig& config, const std::string& text) {
-    throw base::MachineError(fmt::format("port {} ({}): {}", config.name, config.device.name, text));
-}
-
-void require(int rc, const PortConfig& config, const char* call) {
-    if (rc < 0) fail(config, fmt::format("{}: {}", call, rte_strerror(-rc)));
-}
-
-std::string why_no_pci_device(const std::string& address) {
-    namespace fs = std::filesystem;
-    const fs::path device = fs::path("/sys/bus/pci/devices") / address;
-    std::error_code error;
-    if (!fs::exists(device, error)) return "this machine has no such PCI device; `lspci -D` lists them";
-    const fs::path driver = fs::read_symlink(device / "driver", error).filename();
-    if (error)
-        return fmt::format("it is bound to no driver; bind it with `dpdk-devbind.py --bind=vfio-pci {}`", address);
-    if (driver == "vfio-pci" || driver == "uio_pci_generic" || driver == "igb_uio")
-        return fmt::format(
-            "it is bound to {}, but no DPDK driver took it: see EAL's messages above; vfio-pci needs an IOMMU, or "
-            "`echo 1 > "
-            "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode`",
-            driver.string());
-    return fmt::format(
-        "it is bound to the kernel's driver {}; take it down and bind it with `modprobe vfio-pci` and `dpdk-devbind.py "
-        "--bind=vfio-pci {}`",
-        driver.string(), address);
-}
-
-std::uint16_t find_device(const PortConfig& config) {
-    std::uint16_t id = 0;
-    if (rte_eth_dev_get_port_by_name(config.device.name.c_str(), &id) == 0) return id;
-    if (config.device.kind == DeviceKind::pci) fail(config, why_no_pci_device(config.device.name));
-    fail(config,
-         "no driver made this device: see EAL's messages above (wrong arguments, a missing file or interface, no "
-         "permission), or its driver is not in EAL's plug-in folder");
-}
-
-void check_queues(const PortConfig& config, const rte_eth_dev_info& info) {
-    if (config.rx_queues > info.max_rx_queues || config.tx_queues > info.max_tx_queues)
-        fail(config,
-             fmt::format("{} receive and {} send queues are wanted, the driver {} offers {} and {}", config.rx_queues,
-                         config.tx_queues, info.driver_name, info.max_rx_queues, info.max_tx_queues));
-}
-
-void check_mtu(const PortConfig& config, const rte_eth_dev_info& info, std::uint16_t mtu) {
-    const unsigned room = config.mbuf_size - RTE_PKTMBUF_HEADROOM;
-    if (mtu + kFrameOverhead > room)
-        fail(config,
-             fmt::format(
-                 "an mtu of {} and {} bytes of Ethernet and VLAN headers make frames of {}, an mbuf_size of {} less "
-                 "{} of headroom holds {}: raise `memory: mbuf_size` to {}",
-                 mtu, kFrameOverhead, mtu + kFrameOverhead, config.mbuf_size, RTE_PKTMBUF_HEADROOM, room,
-                 mtu + kFrameOverhead + RTE_PKTMBUF_HEADROOM));
-    if (room < info.min_rx_bufsize)
-        fail(config, fmt::format("the driver {} wants receive buffers of {} bytes, an mbuf_size of {} gives {}",
-                                 info.driver_name, info.min_rx_bufsize, config.mbuf_size, room));
-    const unsigned longest =
-        info.max_rx_pktlen > RTE_ETHER_HDR_LEN ? info.max_rx_pktlen - RTE_ETHER_HDR_LEN : UINT16_MAX;
-    const unsigned max_mtu = std::min<unsigned>(info.max_mtu, longest);
-    if (mtu < info.min_mtu || mtu > max_mtu)
-        fail(config, fmt::format("an mtu of {} is outside what the driver {} offers, {} to {}", mtu, info.driver_name,
-                                 info.min_mtu, max_mtu));
-}
-
-rte_eth_conf device_configuration(const PortConfig& config, const rte_eth_dev_info& info) {
-    rte_eth_conf conf{};
-    conf.rxmode.mtu = config.mtu;
-    conf.txmode.offloads = kTxOffloads & info.tx_offload_capa;
-    const std::uint64_t rss = kRssFields & info.flow_type_rss_offloads;
-    if (config.rx_queues > 1 && rss != 0) {
-        conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-        conf.rx_adv_conf.rss_conf.rss_hf = rss;
-    }
-    return conf;
-}
-
-void setup_queues(const PortConfig& config, std::uint16_t id, const rte_eth_dev_info& info, const rte_eth_conf& conf,
-                  rte_mempool* pool) {
-    std::uint16_t rxd = config.rx_descriptors, txd = config.tx_descriptors;
-    require(rte_eth_dev_adjust_nb_rx_tx_desc(id, &rxd, &txd), config, "rte_eth_dev_adjust_nb_rx_tx_desc");
-    if (rxd != config.rx_descriptors || txd != config.tx_descriptors)
-        base::log_warning("port {}: the driver {} takes {} receive and {} send descriptors instead of {} and {}",
-                          config.name, info.driver_name, rxd, txd, config.rx_descriptors, config.tx_descriptors);
-    const int socket = rte_eth_dev_socket_id(id);
-    const auto on_socket = socket < 0 ? static_cast<unsigned>(SOCKET_ID_ANY) : static_cast<unsigned>(socket);
-    rte_eth_rxconf rx = info.default_rxconf;
-    rx.offloads = conf.rxmode.offloads;
-    for (std::uint16_t q = 0; q < config.rx_queues; ++q)
-        require(rte_eth_rx_queue_setup(id, q, rxd, on_socket, &rx, pool), config, "rte_eth_rx_queue_setup");
-    rte_eth_txconf tx = info.default_txconf;
-    tx.offloads = conf.txmode.offloads;
-    for (std::uint16_t q = 0; q < config.tx_queues; ++q)
-        require(rte_eth_tx_queue_setup(id, q, txd, on_socket, &tx), config, "rte_eth_tx_queue_setup");
-}
 
 // net_ring has no address of its own. The same one after each restart, so that neighbours need not learn anew.
 net::Mac made_up_mac(const std::string& port_name) {
@@ -131,92 +31,209 @@ net::Mac made_up_mac(const std::string& port_name) {
     return mac;
 }
 
-struct PortAddress {
+net::Mac to_mac(const rte_ether_addr& address) {
     net::Mac mac;
-    bool in_software;  // the device filters for another one
-};
+    std::memcpy(mac.bytes.data(), address.addr_bytes, mac.bytes.size());
+    return mac;
+}
 
-PortAddress settle_mac(const PortConfig& config, std::uint16_t id) {
-    rte_ether_addr address{};
-    require(rte_eth_macaddr_get(id, &address), config, "rte_eth_macaddr_get");
-    net::Mac own;
-    std::memcpy(own.bytes.data(), address.addr_bytes, own.bytes.size());
-    net::Mac wanted = config.mac.value_or(own.is_zero() ? made_up_mac(config.name) : own);
-    if (wanted == own) return {own, false};
-    std::memcpy(address.addr_bytes, wanted.bytes.data(), wanted.bytes.size());
-    if (wanted.is_zero() || wanted.is_multicast()) fail(config, "its MAC address is zero or a multicast address");
-    return {wanted, rte_eth_dev_default_mac_addr_set(id, &address) != 0};
+bool is_plugged_in(const Device& device) {
+    std::uint16_t id = 0;
+    return rte_eth_dev_get_port_by_name(device.name.c_str(), &id) == 0;
+}
+
+void unplug(const Device& device) noexcept {
+    if (device.kind == DeviceKind::vdev) rte_eal_hotplug_remove("vdev", device.name.c_str());
 }
 
 }  // namespace
 
-EthPort::EthPort(const PortConfig& config, rte_mempool* pool) : config_(config), id_(find_device(config)) {
+EthPort::EthPort(const PortConfig& config, rte_mempool* pool) : config_(config), pool_(pool) { open(); }
+
+EthPort::~EthPort() {
+    stop();
+    if (open_) rte_eth_dev_close(id_);
+}
+
+void EthPort::open() {
+    if (config_.device.kind == DeviceKind::kernel)
+        open_kernel();
+    else
+        open_device(config_.device);
+}
+
+// AF_XDP first where everything that can be asked beforehand allows it; what only a start tells (another XDP program, a
+// limit on locked memory) leads to AF_PACKET.
+void EthPort::open_kernel() {
+    KernelWish wish;
+    wish.interface = config_.device.name;
+    wish.queues = config_.rx_queues;
+    wish.mtu = config_.mtu;
+    wish.mbuf_size = config_.mbuf_size;
+    for (;;) {
+        const KernelFacts facts = probe_interface(wish.interface);
+        std::string error;
+        const auto choice = choose_driver(wish, facts, error);
+        if (!choice) fail(config_, error);
+        if (!facts.up) {
+            if (!bring_up(wish.interface))
+                fail(config_, fmt::format("it is down, and `ip link set {} up` fails: {}", wish.interface,
+                                          std::strerror(errno)));
+            base::log_info("port {}: interface {} was down and is set up", config_.name, wish.interface);
+        }
+        const bool xdp = choice->driver == KernelDriver::af_xdp;
+        const Device device = kernel_device(wish, choice->driver);
+        try {
+            open_device(device);
+        } catch (const base::MachineError& start_error) {
+            unplug(device);
+            if (!xdp) throw;
+            base::log_warning("{}", start_error.what());
+            wish.xdp_failed = true;
+            continue;
+        }
+        base::log_info("port {}: interface {} uses {}: {}", config_.name, wish.interface, xdp ? "AF_XDP" : "AF_PACKET",
+                       choice->why);
+        return;
+    }
+}
+
+// EAL makes virtual devices at its start; those of kernel interfaces come and go later too.
+void EthPort::open_device(const Device& device) {
+    interface_ = interface_below(device);
+    interface_index_ = interface_.empty() ? 0 : if_nametoindex(interface_.c_str());
+    const bool may_plug = config_.device.kind == DeviceKind::kernel || !in_use_.name.empty();
+    if (may_plug && !is_plugged_in(device)) rte_eal_hotplug_add("vdev", device.name.c_str(), device.arguments.c_str());
+    id_ = find_device(config_, device);
+    try {
+        start_device(device);
+    } catch (...) {
+        stop();
+        rte_eth_dev_close(id_);
+        throw;
+    }
+    in_use_ = device;
+    open_ = true;
+}
+
+void EthPort::start_device(const Device& device) {
     rte_eth_dev_info info{};
     require(rte_eth_dev_info_get(id_, &info), config_, "rte_eth_dev_info_get");
+    driver_ = info.driver_name;
     check_queues(config_, info);
     check_mtu(config_, info, config_.mtu);
     const rte_eth_conf conf = device_configuration(config_, info);
     require(rte_eth_dev_configure(id_, config_.rx_queues, config_.tx_queues, &conf), config_, "rte_eth_dev_configure");
+    opened_mtu_ = config_.mtu;
     apply_mtu(config_.mtu);
-    setup_queues(config_, id_, info, conf, pool);
-    const PortAddress address = settle_mac(config_, id_);
-    mac_ = address.mac;
-    mac_in_software_ = address.in_software;
+    setup_queues(config_, id_, info, conf, pool_);
+    rte_ether_addr address{};
+    require(rte_eth_macaddr_get(id_, &address), config_, "rte_eth_macaddr_get");
+    if (own_mac_.is_zero()) own_mac_ = to_mac(address);
+    apply_mac();
     require(rte_eth_dev_start(id_), config_, "rte_eth_dev_start");
     started_ = true;
-    apply_promiscuous();
+    traits_ = traits_of(config_, driver_, conf);
+    offloads_ = offloads_in_use(conf);
+    if (!apply_promiscuous())
+        base::log_warning("port {}: promiscuous mode can't be turned {}", device.name,
+                          config_.promiscuous ? "on" : "off");
 }
 
-EthPort::~EthPort() {
+void EthPort::close() noexcept {
+    if (!open_) return;
     stop();
     rte_eth_dev_close(id_);
+    unplug(in_use_);
+    open_ = false;
+}
+
+bool EthPort::interface_gone() const {
+    return !interface_.empty() && if_nametoindex(interface_.c_str()) != interface_index_;
 }
 
 // Not every driver has an MTU to set (net_pcap, net_ring): then the frame's way through the buffer is the only limit,
 // and that was checked.
 void EthPort::apply_mtu(std::uint16_t mtu) {
-    const int rc = rte_eth_dev_set_mtu(id_, mtu);
-    if (rc == -ENOTSUP) return;
-    if (rc == -EBUSY)
-        fail(config_, fmt::format("the driver changes its mtu only while stopped: restart to apply {}", mtu));
-    require(rc, config_, "rte_eth_dev_set_mtu");
-}
-
-void EthPort::set_mtu(std::uint16_t mtu) {
     rte_eth_dev_info info{};
     require(rte_eth_dev_info_get(id_, &info), config_, "rte_eth_dev_info_get");
     check_mtu(config_, info, mtu);
+    const std::uint16_t told = ethdev_mtu(config_, info, mtu);
+    if (told != mtu || (config_.device.kind == DeviceKind::kernel && driver_ == "net_af_packet")) {
+        if (packet_slot_bytes(mtu) > packet_slot_bytes(opened_mtu_))
+            fail(config_, fmt::format("an mtu of {} needs longer slots in AF_PACKET's ring: restart to apply it", mtu));
+        if (!set_interface_mtu(interface_, mtu))
+            fail(config_,
+                 fmt::format("the interface {} does not take an mtu of {}: {}", interface_, mtu, std::strerror(errno)));
+        return;
+    }
+    const int rc = rte_eth_dev_set_mtu(id_, told);
+    if (rc == -ENOTSUP) return;
+    if (rc == -EBUSY)
+        fail(config_, fmt::format("the driver changes its mtu only while stopped: restart to apply {}", mtu));
+    if (rc < 0) fail(config_, fmt::format("the device does not take an mtu of {}: {}", mtu, rte_strerror(-rc)));
+}
+
+void EthPort::set_mtu(std::uint16_t mtu) {
+    if (mtu + kFrameOverhead > config_.mbuf_size - RTE_PKTMBUF_HEADROOM + 0u &&
+        opened_mtu_ + kFrameOverhead <= config_.mbuf_size - RTE_PKTMBUF_HEADROOM + 0u)
+        fail(config_, fmt::format("frames of an mtu of {} go over one buffer, which is set up at the start: restart to "
+                                  "apply it, or raise `memory: mbuf_size`",
+                                  mtu));
     apply_mtu(mtu);
     config_.mtu = mtu;
+    if (traits_.max_frame_bytes != UINT32_MAX) traits_.max_frame_bytes = mtu + kFrameOverhead;
+}
+
+void EthPort::apply_mac() {
+    const net::Mac wanted = config_.mac.value_or(own_mac_.is_zero() ? made_up_mac(config_.name) : own_mac_);
+    if (wanted.is_zero() || wanted.is_multicast()) fail(config_, "its MAC address is zero or a multicast address");
+    rte_ether_addr address{};
+    require(rte_eth_macaddr_get(id_, &address), config_, "rte_eth_macaddr_get");
+    mac_in_software_ = false;
+    if (to_mac(address) != wanted) {
+        std::memcpy(address.addr_bytes, wanted.bytes.data(), wanted.bytes.size());
+        mac_in_software_ = rte_eth_dev_default_mac_addr_set(id_, &address) != 0;
+    }
+    mac_ = wanted;
+}
+
+void EthPort::set_mac(const std::optional<net::Mac>& mac) {
+    config_.mac = mac;
+    apply_mac();
+    if (!apply_promiscuous() && mac_in_software_)
+        base::log_warning("port {}: neither takes the driver {} this address nor all of them", config_.name, driver_);
 }
 
 // A configured address that the driver can't take arrives only when the device lets every address through; the parse
 // stage drops what is for others.
-void EthPort::apply_promiscuous() {
+bool EthPort::apply_promiscuous() {
     const bool on = config_.promiscuous || mac_in_software_;
-    if (on == (rte_eth_promiscuous_get(id_) == 1)) return;
+    if (on == (rte_eth_promiscuous_get(id_) == 1)) return true;
     const int rc = on ? rte_eth_promiscuous_enable(id_) : rte_eth_promiscuous_disable(id_);
     // Devices in software that know no such mode (net_pcap, net_ring) let everything through anyway.
-    if (rc == 0 || (rc == -ENOTSUP && config_.device.kind == DeviceKind::vdev)) return;
-    base::log_warning("port {}: promiscuous mode can't be turned {}: {}", config_.name, on ? "on" : "off",
-                      rte_strerror(-rc));
+    return rc == 0 || (rc == -ENOTSUP && config_.device.kind != DeviceKind::pci);
 }
 
 void EthPort::set_promiscuous(bool on) {
+    const bool before = config_.promiscuous;
     config_.promiscuous = on;
-    apply_promiscuous();
+    if (apply_promiscuous()) return;
+    config_.promiscuous = before;
+    fail(config_, fmt::format("the driver {} does not turn promiscuous mode {}", driver_, on ? "on" : "off"));
 }
 
 PortStats EthPort::stats() const {
     PortStats result{};
+    result.driver = driver_;
+    if (!open_) return result;
     rte_eth_stats counters{};
     if (rte_eth_stats_get(id_, &counters) == 0) {
         result.rx_missed = counters.imissed;
         result.rx_errors = counters.ierrors;
         result.rx_nombuf = counters.rx_nombuf;
+        result.tx_errors = counters.oerrors;
     }
-    rte_eth_dev_info info{};
-    if (rte_eth_dev_info_get(id_, &info) == 0) result.driver = info.driver_name;
     rte_eth_link link{};
     if (rte_eth_link_get_nowait(id_, &link) == 0) {
         result.link_up = link.link_status == RTE_ETH_LINK_UP;

@@ -13,18 +13,20 @@ struct rte_mempool;
 
 namespace cachewire::port {
 
-enum class DeviceKind { pci, vdev };
+enum class DeviceKind { pci, vdev, kernel };
 
 struct Device {
     DeviceKind kind;
-    std::string name;       // what rte_eth_dev_get_port_by_name finds: "0000:03:00.0" or "net_tap0"
+    std::string name;  // what rte_eth_dev_get_port_by_name finds: "0000:03:00.0" or "net_tap0"; kernel: the interface
     std::string arguments;  // after the first comma, as given
 };
 
-// "0000:03:00.0" (or without domain) is PCI; "net_xxx0,args" is a vdev. nullopt with `why` for anything else.
+// "0000:03:00.0" (or without domain) is PCI; "net_xxx0,args" is a vdev; "kernel:IFNAME" a Linux interface, whose driver
+// is chosen at start (kernel_interface.h). nullopt with `why` for anything else.
 std::optional<Device> parse_device(const std::string& text, std::string& why);
 
-// EAL arguments for all ports: "-a PCI" for each PCI device, else "--no-pci"; "--vdev=NAME,ARGS" for each vdev.
+// EAL arguments for all ports: "-a PCI" for each PCI device, else "--no-pci"; "--vdev=NAME,ARGS" for each vdev. Kernel
+// devices have to be replaced by kernel_device() before.
 std::vector<std::string> eal_arguments(const std::vector<Device>& devices);
 
 struct PortConfig {
@@ -39,15 +41,23 @@ struct PortConfig {
 };
 
 struct PortStats {
-    std::uint64_t rx_missed, rx_errors, rx_nombuf;
+    std::uint64_t rx_missed, rx_errors, rx_nombuf, tx_errors;
     std::string driver;
     bool link_up;
     std::uint32_t link_mbps;
 };
 
+// What the pipeline has to do because the device does not.
+struct PortTraits {
+    bool partial_checksums = false;              // the peer leaves L4 checksums to a NIC that isn't there
+    bool sends_chains = true;                    // takes packets in several buffers
+    std::uint32_t max_frame_bytes = UINT32_MAX;  // hands over longer frames too, perhaps cut: they count as errors
+};
+
 class EthPort {
   public:
-    // Finds, configures and starts; throws base::MachineError that names the port and says what a person can do.
+    // Finds (or plugs in), configures and starts; throws base::MachineError that names the port and says what a person
+    // can do.
     EthPort(const PortConfig& config, rte_mempool* pool);
     ~EthPort();  // stops and closes; no worker may use the port any more
     EthPort(const EthPort&) = delete;
@@ -59,21 +69,53 @@ class EthPort {
     // The configured address, else the device's own; where a device has none (net_ring), one derived from the port's
     // name.
     [[nodiscard]] net::Mac mac() const noexcept { return mac_; }
+    [[nodiscard]] const PortTraits& traits() const noexcept { return traits_; }
+    [[nodiscard]] const std::string& driver() const noexcept { return driver_; }
     [[nodiscard]] PortStats stats() const;
+    // What is in use on both sides, as "rx scatter, rss; tx multi_segs"; "none" when nothing is.
+    [[nodiscard]] const std::string& offloads() const noexcept { return offloads_; }
+
+    // Each throws base::MachineError and leaves the port as it was.
     void set_mtu(std::uint16_t mtu);
     void set_promiscuous(bool on);
+    void set_mac(const std::optional<net::Mac>& mac);
+
+    // The Linux interface below; empty when the device is no such thing.
+    [[nodiscard]] const std::string& interface() const noexcept { return interface_; }
+    // Deleted, or another one has its name now: what the device holds open leads nowhere.
+    [[nodiscard]] bool interface_gone() const;
+    // While the interface is gone: no worker may use the port between the two. open() throws as the constructor does,
+    // and the port stays closed.
+    void close() noexcept;
+    void open();
+    [[nodiscard]] bool is_open() const noexcept { return open_; }
+
     void stop();  // also frees what waits in the receive queues; workers have left before
 
   private:
+    void open_kernel();
+    void open_device(const Device& device);
+    void start_device(const Device& device);
     void apply_mtu(std::uint16_t mtu);
-    void apply_promiscuous();
+    void apply_mac();
+    bool apply_promiscuous();
     void free_waiting() noexcept;
 
     PortConfig config_;
+    rte_mempool* pool_;
     std::uint16_t id_ = 0;
     net::Mac mac_;
+    net::Mac own_mac_;              // the device's before anything was set; zero when it has none
     bool mac_in_software_ = false;  // the driver can't take it: promiscuous, whatever the configuration says
+    bool open_ = false;
     bool started_ = false;
+    PortTraits traits_;
+    std::string driver_;
+    std::string offloads_;
+    Device in_use_{};  // what was opened; differs from the configured one for kernel interfaces
+    std::string interface_;
+    unsigned interface_index_ = 0;
+    std::uint16_t opened_mtu_ = 0;
 };
 
 // Data mbufs of `data_room` bytes on `socket_id`. The count is the caller's; throws base::MachineError with the memory
