@@ -59,12 +59,14 @@ inline std::uint16_t update_checksum(std::uint16_t checksum, std::uint16_t befor
 
 // IPv4 TTL minus one with its checksum; the caller made sure that the TTL is above 1.
 inline void decrement_ttl_ip4(std::uint8_t* header) noexcept {
-    std::uint16_t before, after, sum;
-    std::memcpy(&before, header + 8, 2);  // TTL and protocol
-    header[8] = static_cast<std::uint8_t>(header[8] - 1);
-    std::memcpy(&after, header + 8, 2);
+    // In registers throughout: a byte stored and read back as part of a word waits for the store to leave the core,
+    // about 13 cycles a packet.
+    std::uint16_t before, sum;
+    std::memcpy(&before, header + 8, 2);  // TTL, which is the low byte here, and protocol
     std::memcpy(&sum, header + 10, 2);
+    const auto after = static_cast<std::uint16_t>(before - 1);
     sum = update_checksum(sum, before, after);
+    std::memcpy(header + 8, &after, 2);
     std::memcpy(header + 10, &sum, 2);
 }
 

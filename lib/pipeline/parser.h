@@ -262,8 +262,10 @@ inline std::optional<DropReason> parse_packet(const Frame& frame, const Port& po
                                               Parsed& out, net::FlowKey& key) noexcept {
     if (frame.length < net::kEthernetBytes) return DropReason::frame_short;
     constexpr std::uint64_t kMacMask = 0xffff'ffff'ffff;
-    std::uint64_t own = 0;
-    std::memcpy(&own, port.mac.bytes.data(), 6);
+    // Put together in a register: six bytes copied into a zeroed word and read back as eight wait for the store buffer,
+    // about 13 cycles a packet.
+    const std::uint64_t own = net::load32(port.mac.bytes.data()) | std::uint64_t{net::load16(port.mac.bytes.data() + 4)}
+                                                                       << 32;
     const std::uint64_t destination = net::load64(frame.data) & kMacMask;
     const bool group_mac = (destination & 1) != 0;
     if (destination != own && !group_mac) return DropReason::foreign_mac;
