@@ -120,9 +120,9 @@ L2 refuse(DropReason reason) noexcept { return {reason, 0, 0, {}, 0}; }
 
 [[gnu::cold]] Fragment classify_fragment(std::uint32_t fragment, std::uint8_t proto) noexcept {
     const std::uint32_t offset = fragment & ~7u;
-    if (offset == 0) return {std::nullopt, net::kFirstFragment};
+    if (offset == 0) return {std::nullopt, net::kFragment | net::kFirstFragment};
     if (offset == 8 && proto == net::kProtoTcp) return {DropReason::fragment_offset, 0};
-    return {std::nullopt, net::kLaterFragment};
+    return {std::nullopt, net::kFragment | net::kLaterFragment};
 }
 
 namespace {

@@ -267,14 +267,14 @@ TEST_CASE("parse: IPv4 fragments are told apart, and only the first has ports", 
 
     const auto first = test::parse(fragment(kMore, 16));
     REQUIRE_FALSE(first.drop);
-    CHECK(first.key.match_flags == (net::kL4Known | net::kFirstFragment));
+    CHECK(first.key.match_flags == (net::kL4Known | net::kFragment | net::kFirstFragment));
     CHECK(first.key.dst_port_be == __builtin_bswap16(53));
     CHECK(first.parsed.l4_offset == 34);
 
     for (const std::uint16_t word : {kMore | 3, 3}) {
         const auto later = test::parse(fragment(word, 16));
         REQUIRE_FALSE(later.drop);
-        CHECK(later.key.match_flags == net::kLaterFragment);
+        CHECK(later.key.match_flags == (net::kFragment | net::kLaterFragment));
         CHECK(later.key.src_port_be == 0);
         CHECK(later.key.dst_port_be == 0);
         CHECK(later.key.proto == 17);

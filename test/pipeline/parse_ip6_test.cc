@@ -207,11 +207,11 @@ TEST_CASE("parse: IPv6 fragments are told apart, and an atomic one is a whole pa
     };
     const auto first = piece(0, true, 16);
     REQUIRE_FALSE(first.drop);
-    CHECK(first.key.match_flags == (net::kL4Known | net::kFirstFragment));
+    CHECK(first.key.match_flags == (net::kL4Known | net::kFragment | net::kFirstFragment));
     CHECK(first.key.dst_port_be == __builtin_bswap16(53));
     const auto later = piece(3, true, 16);
     REQUIRE_FALSE(later.drop);
-    CHECK(later.key.match_flags == net::kLaterFragment);
+    CHECK(later.key.match_flags == (net::kFragment | net::kLaterFragment));
     CHECK(later.key.proto == 17);
     CHECK(later.key.src_port_be == 0);
     CHECK(later.parsed.l4_offset == 0);
@@ -225,7 +225,7 @@ TEST_CASE("parse: IPv6 fragments are told apart, and an atomic one is a whole pa
     const auto opaque = test::parse(ip6().fragment(2, false).extension(0, {5, 255, 0, 0, 0, 0}).bytes());
     REQUIRE_FALSE(opaque.drop);
     CHECK(opaque.key.proto == 0);
-    CHECK(opaque.key.match_flags == net::kLaterFragment);
+    CHECK(opaque.key.match_flags == (net::kFragment | net::kLaterFragment));
 }
 
 TEST_CASE("parse: IPv6 fragments that can't be pieces of a datagram are dropped", "[parse]") {

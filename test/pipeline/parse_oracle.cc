@@ -247,10 +247,10 @@ class Slow {
         out_.key.proto = static_cast<std::uint8_t>(proto);
         if (offset != 0) {
             require(proto != 6 || offset != 8, DropReason::fragment_offset);
-            out_.key.match_flags |= net::kLaterFragment;
+            out_.key.match_flags |= net::kFragment | net::kLaterFragment;
             return;
         }
-        if (more) out_.key.match_flags |= net::kFirstFragment;
+        if (more) out_.key.match_flags |= net::kFragment | net::kFirstFragment;
         if (!(out_.ipv6 && proto == 59)) out_.l4_offset = at;
         const std::size_t size = end - at;
         if (proto == 6) {
