@@ -13,6 +13,7 @@
 //
 // A row in which a stage reads what no earlier stage writes does not compile.
 #include <cstdint>
+#include <type_traits>
 
 #include "base/clock.h"
 #include "pipeline/stages/drop.h"
@@ -46,6 +47,15 @@ consteval bool reads_are_written() {
     return ok;
 }
 
+// A stage in two halves (Session, Install) has one name: the first half counts the packets, both count cycles.
+template <class Stage, class... Row>
+consteval bool is_second_half() {
+    bool reached = false;
+    bool named_before = false;
+    ((reached = reached || std::is_same_v<Row, Stage>, named_before |= !reached && Row::kId == Stage::kId), ...);
+    return named_before;
+}
+
 template <FieldSet Given, class... Stages>
 struct PipelineAfter {
     static_assert(reads_are_written<Given, Stages...>(), "a stage reads a field that no earlier stage writes");
@@ -68,8 +78,10 @@ struct PipelineAfter {
         if (handled == 0) return;
         const std::uint64_t now = base::now_tsc();
         StageCounters& counters = worker.stages[static_cast<unsigned>(Stage::kId)];
-        counters.packets.add(handled);
-        counters.bursts.add(1);
+        if constexpr (!is_second_half<Stage, Stages...>()) {
+            counters.packets.add(handled);
+            counters.bursts.add(1);
+        }
         counters.cycles.add(now - last);
         last = now;
     }

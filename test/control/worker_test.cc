@@ -37,7 +37,7 @@ neighbors:
   - {tenant: red, address: "2001:db8:2::9", mac: "02:00:00:00:00:99"}
 sessions: {capacity: 4096}
 acl:
-  - {name: edge, stateful: true, rules: [{action: permit, in: lan}]}
+  - {name: edge, stateful: true, rules: [{action: deny, fragment: any}, {action: permit, in: lan}]}
 )";
 
 constexpr net::Mac kEastMac{{2, 0, 0, 0, 0, 0xee}};
@@ -164,6 +164,40 @@ TEST_CASE("worker: what the list denies from outside is dropped by name", "[work
     const auto slot = *bench.builder.registry().tenants.find("red");
     CHECK(bench.worker->state().tenants[slot].drops[static_cast<unsigned>(pipeline::DropReason::acl_default)].read() ==
           1);
+}
+
+TEST_CASE("worker: a rule for fragments meets the first piece and the later ones", "[worker]") {
+    Bench bench;
+    for (const std::uint16_t word : {0x2000, 0x2002, 0x0004}) {  // more to come; more, offset 16; offset 32
+        test::Ip4Fields piece;
+        piece.fragment = word;
+        bench.send(bench.west, test::PacketBuilder()
+                                   .eth()
+                                   .ip4("10.0.0.9", "192.0.2.9", piece)
+                                   .udp(1000, 53, {4000, {}})
+                                   .payload(8)
+                                   .bytes());
+    }
+    bench.wait_rx(3);
+    bench.stop();
+    const auto slot = *bench.builder.registry().tenants.find("red");
+    CHECK(bench.worker->state().tenants[slot].drops[static_cast<unsigned>(pipeline::DropReason::acl_deny)].read() == 3);
+}
+
+TEST_CASE("worker: every stage counts a packet once", "[worker]") {
+    Bench bench;
+    bench.send(bench.west, test::PacketBuilder().eth().ip4("10.0.0.9", "192.0.2.9").udp(1000, 53).bytes());
+    bench.wait_rx(1);
+    bench.stop();
+    using pipeline::StageId;
+    for (const StageId stage :
+         {StageId::rx, StageId::parse, StageId::session, StageId::acl, StageId::route, StageId::qos, StageId::tx}) {
+        INFO(pipeline::kStageNames[static_cast<unsigned>(stage)]);
+        const auto& counters = bench.worker->state().stages[static_cast<unsigned>(stage)];
+        CHECK(counters.packets.read() == 1);
+        CHECK(counters.bursts.read() == 1);
+    }
+    bench.received(bench.east);
 }
 
 TEST_CASE("worker: the ledger closes and no mbuf is left behind, whatever was in flight", "[worker]") {
