@@ -5,11 +5,13 @@
 #include <map>
 #include <utility>
 
+#include "pipeline/attachment.h"
+
 namespace cachewire::control {
 
 namespace {
 
-constexpr std::uint16_t kAnyVlan = 0xffff;
+using pipeline::kAnyVlan;
 using Tags = std::pair<std::uint16_t, std::uint16_t>;
 
 }  // namespace

@@ -15,6 +15,8 @@ std::vector<std::uint16_t> interfaces_named(const config::Config& config, const 
         if (interface.name == name) return {registry.interfaces.get(name)};
     for (const auto& interface : config.interfaces)
         if (config.ports[interface.port].name == name) indices.push_back(registry.interfaces.get(interface.name));
+    // A port without interfaces: no packet comes in there, and an empty list would mean every interface.
+    if (indices.empty()) indices.push_back(pipeline::kNoInterface);
     std::sort(indices.begin(), indices.end());
     return indices;
 }

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "config/load.h"
+#include "net/headers.h"
 #include "support/catch.h"
 #include "support/eal.h"
 #include "support/packet_builder.h"
@@ -49,8 +50,10 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 struct Fixture {
     Fixture()
-        : builder({{"west", {0, 1, test::kRouterMac}}, {"east", {1, 1, net::Mac{{2, 0, 0, 0, 0, 2}}}}}, {},
-                  -1) {
+        : builder({{"west", {0, 1, test::kRouterMac}},
+                   {"east", {1, 1, net::Mac{{2, 0, 0, 0, 0, 2}}}},
+                   {"spare", {2, 1, net::Mac{{2, 0, 0, 0, 0, 3}}}}},
+                  {}, -1) {
         test::ensure_eal();
     }
     std::unique_ptr<pipeline::Snapshot> build(const std::string& text) {
@@ -141,6 +144,23 @@ TEST_CASE_METHOD(Fixture, "snapshot builder: generations move only with what the
     const auto mac = build(replaced(replaced(kRouter, "prefix: 0.0.0.0/0", "prefix: 0.0.0.0/1"), "00:0a", "00:0b"));
     CHECK(mac->tenants[slot()].route_generation == route_now);
     CHECK(next_hop(*mac, "8.8.8.8").l2_header[5] == 0x0b);
+}
+
+TEST_CASE_METHOD(Fixture, "snapshot builder: a rule for a port without interfaces meets no packet", "[control]") {
+    const std::string spare = replaced(kRouter, "tenants:\n", "  - {name: spare, device: \"net_null2\"}\ntenants:\n");
+    const auto snapshot = build(replaced(spare, "in: lan", "in: spare"));
+    const acl::Classifier& list = *snapshot->tenants[*builder.registry().tenants.find("red")].acl;
+    net::FlowKey key;
+    key.src = test::address("10.0.0.9");
+    key.dst = test::address("192.0.2.0");
+    key.proto = net::kProtoTcp;
+    key.dst_port_be = net::be16(80);
+    key.match_flags = net::kL4Known;
+    key.in_interface_be = net::be16(*builder.registry().interfaces.find("lan"));
+    const net::FlowKey* one = &key;
+    acl::Verdict verdict;
+    list.classify({&one, 1}, {&verdict, 1});
+    CHECK(verdict.rule == acl::kDefaultRule);
 }
 
 TEST_CASE_METHOD(Fixture, "snapshot builder: a pass that is dropped leaves everything as it was", "[control]") {
