@@ -1,8 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
 // Publishes snapshots to workers and frees old ones after the grace period. Control thread only; workers hold a
-// SnapshotReader. Never blocks: at most kMaxWaiting old snapshots wait, and while that many do publish() refuses,
-// naming the stalled worker.
+// SnapshotReader. Never blocks: at most kMaxWaiting old snapshots wait, and while that many do can_publish() is false.
 #include <atomic>
 #include <deque>
 #include <functional>

@@ -60,10 +60,12 @@ Runtime::Runtime(config::Config config, std::vector<unsigned> lcores)
     start_workers();
     control_socket_ = std::make_unique<ControlSocket>(std::string(rte_eal_get_runtime_dir()) + "/cachewire_control");
     add_commands();
-    add_endpoints(endpoints_, *this);
+    endpoints_.emplace();
+    add_endpoints(*endpoints_, *this);
 }
 
 Runtime::~Runtime() {
+    endpoints_.reset();  // a handler that runs ends first, then nobody looks at the ports any more
     workers_.drain_and_join(0);
     ports_.clear();
     check_pool();
@@ -148,12 +150,21 @@ Runtime::View Runtime::view() const {
             pool_low_water_};
 }
 
-bool Runtime::finish_grace_period() {
+std::string Runtime::finish_grace_period() {
+    const auto iterations = [](const auto& worker) { return worker->state().loop.iterations.read(); };
+    std::vector<std::uint64_t> before;
+    for (const auto& worker : workers_.all()) before.push_back(iterations(worker));
     for (unsigned waited = 0; publisher_->reap() != 0; ++waited) {
-        if (waited == kGraceMs) return false;
+        if (waited == kGraceMs) {
+            std::string stalled;
+            for (std::size_t i = 0; i < before.size(); ++i)
+                if (const auto& worker = workers_.all()[i]; iterations(worker) == before[i])
+                    stalled += " " + std::to_string(worker->state().lcore);
+            return "the worker on lcore" + stalled + " has not come round for 2 s; nothing was applied";
+        }
         usleep(1000);
     }
-    return true;
+    return "";
 }
 
 Runtime::ReloadResult Runtime::reload(bool dry_run) {
@@ -171,12 +182,12 @@ Runtime::ReloadResult Runtime::reload(bool dry_run) {
         return result;
     }
     try {
+        // Before the pass, so that a pass which is dropped undoes its changes under the lock too.
+        std::unique_lock lock(mutex_, std::defer_lock);
         auto pass = builder_->begin(*loaded.config, generation_ + 1);
-        const std::lock_guard lock(mutex_);
-        if (!finish_grace_period()) {
-            result.error = "a worker has not passed a quiescent state for 2 s; nothing was applied";
-            return result;
-        }
+        lock.lock();
+        result.error = finish_grace_period();
+        if (!result.error.empty()) return result;
         builder_->complete(*pass);
         if (!dry_run) {
             publisher_->publish(builder_->commit(std::move(pass)), [this] { builder_->grace_period_over(); });
@@ -184,7 +195,7 @@ Runtime::ReloadResult Runtime::reload(bool dry_run) {
             result.generation = ++generation_;
         }
         result.ok = true;
-    } catch (const base::Error& error) {
+    } catch (const std::exception& error) {  // also bad_alloc: whatever it was, what runs goes on
         result.error = error.what();
     }
     return result;
@@ -257,6 +268,7 @@ void Runtime::finish() {
         state_ = State::draining;
     }
     workers_.drain_and_join(kDrainMs);
+    const std::lock_guard lock(mutex_);  // a port that stops is not asked for its counters
     for (const auto& port : ports_) port->stop();
 }
 

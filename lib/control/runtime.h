@@ -84,7 +84,7 @@ class Runtime {
     void add_commands();
     void loop(const RunOptions& options);
     void handle_signals();
-    bool finish_grace_period();
+    std::string finish_grace_period();  // empty, or which worker stalls
     void finish();
     void check_pool();
     void sample_pool();
@@ -100,7 +100,7 @@ class Runtime {
     std::optional<SnapshotBuilder> builder_;
     Workers workers_;
     Signals signals_;
-    telemetry::Endpoints endpoints_;
+    std::optional<telemetry::Endpoints> endpoints_;
     std::unique_ptr<ControlSocket> control_socket_;
     int stop_event_ = -1;
     std::atomic<bool> stop_{false};

@@ -42,9 +42,9 @@ void Workers::add(std::unique_ptr<pipeline::WorkerState> state, std::vector<pipe
 }
 
 void Workers::launch() {
+    launched_ = true;  // first, so that the ones which run are joined when a later one can't be launched
     for (const auto& worker : workers_)
         base::check(rte_eal_remote_launch(worker_main, worker.get(), worker->state().lcore), "rte_eal_remote_launch");
-    launched_ = true;
 }
 
 void Workers::set_phase(pipeline::Worker::Phase phase) noexcept {
