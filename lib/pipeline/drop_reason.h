@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
 // Every way a packet can end without leaving. The name is the key in /cachewire/drops, the text is what docs and tables
-// show. To find the line that drops: grep DropReason::NAME in stages/.
+// show. To find the line that drops: grep -rn DropReason::NAME lib/pipeline.
 #include <array>
 #include <cstddef>
 #include <cstdint>
