@@ -50,6 +50,7 @@ struct Port {
 };
 
 struct Match {  // port index; vlan 0: untagged or priority-tagged, nullopt: any
+    bool admin_up = true;
     std::size_t port;
     std::optional<std::uint16_t> vlan;
     std::optional<std::uint16_t> inner_vlan;

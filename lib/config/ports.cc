@@ -10,7 +10,8 @@ namespace cachewire::config {
 namespace {
 
 constexpr Key kPort[] = {{"name"}, {"device"}, {"rxq"},         {"txq"}, {"rxd"},
-                         {"txd"},  {"mtu"},    {"promiscuous"}, {"mac"}, {"admin", kLater}};
+                         {"txd"},  {"mtu"},    {"promiscuous"}, {"mac"}, {"admin"}};
+constexpr Choice<bool> kAdmin[] = {{"up", true}, {"down", false}};
 constexpr std::size_t kMaxPorts = 32;  // RTE_MAX_ETHPORTS as distributions build it
 
 bool is_hex(std::string_view text) {
@@ -41,19 +42,28 @@ std::string vdev_identity(std::string_view text) {
     return std::string(name);
 }
 
+// "kernel:eth1": a name of up to 15 letters, digits and ._-@; empty when it is none.
+std::string kernel_identity(std::string_view text) {
+    if (!text.starts_with("kernel:")) return "";
+    const std::string_view name = text.substr(7);
+    const bool right = std::all_of(name.begin(), name.end(), [](char c) {
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '_' ||
+               c == '-' || c == '@';
+    });
+    if (!right || name.empty() || name.size() > 15 || name == "." || name == "..") return "";
+    return std::string(text);
+}
+
 // What makes two ports the same device; empty, and reported, when the text is no device.
 std::string read_device(Reporter& reporter, const std::optional<Value>& value, std::string& device) {
     constexpr std::string_view kAllowed =
-        "a PCI address such as \"0000:03:00.0\", or a vdev such as \"net_tap0,iface=cw0\"";
+        "a Linux interface such as \"kernel:eth1\", a PCI address such as \"0000:03:00.0\", or a vdev such as "
+        "\"net_tap0,iface=cw0\"";
     const auto text = read_scalar(reporter, value, kAllowed);
     if (!text) return "";
     device = *text;
-    if (text->starts_with("kernel:")) {
-        reporter.error(*value,
-                       fmt::format("{}: kernel devices are not supported yet; allowed: {}", quote(*text), kAllowed));
-        return "";
-    }
-    std::string identity = pci_identity(*text);
+    std::string identity = kernel_identity(*text);
+    if (identity.empty()) identity = pci_identity(*text);
     if (identity.empty()) identity = vdev_identity(*text);
     if (identity.empty())
         reporter.error(*value, fmt::format("{} is not a device; allowed: {}", quote(*text), kAllowed));
@@ -85,6 +95,7 @@ void read_ports(Loading& loading, const MapReader& top) {
         // RFC 791: every link carries 68 bytes.
         read_number(reporter, map.get("mtu"), port.mtu, 68, 65535);
         read_bool(reporter, map.get("promiscuous"), port.promiscuous);
+        read_choice(reporter, map.get("admin"), port.admin_up, kAdmin);
         if (const auto mac = map.get("mac"); !is_auto(mac)) port.mac = read_mac(reporter, mac, "auto, or ");
         if (!identity.empty()) {
             const auto [owner, fresh] = owners.try_emplace(identity, port.name);

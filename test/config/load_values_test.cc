@@ -66,7 +66,8 @@ pipeline: {burst: 64, prefetch: {header: 0, session: 4}, metadata: session}
 sessions: {capacity: 1000}
 ports:
   - {name: wan, device: "net_tap0,iface=cw0", rxq: 2, txq: auto, rxd: 512, txd: 256, mtu: 9000, promiscuous: true, mac: 12:34:56:10:20:30}
-  - {name: lan, device: "0000:03:00.1", mac: auto, description: uplink}
+  - {name: lan, device: "0000:03:00.1", mac: auto, admin: down, description: uplink}
+  - {name: host, device: "kernel:veth-a.1@x", admin: up}
 interfaces:
   - {port: wan, addresses: ["192.0.2.1/24", "2001:db8::1/64"]}
   - {name: "no", port: lan, vlan: 100, inner_vlan: 7, tenant: default, addresses: [10.0.0.1/31]}
@@ -82,8 +83,12 @@ routes:
     CHECK(c.pipeline.burst == 64);
     CHECK(c.pipeline.prefetch_header == 0);
     CHECK(c.pipeline.prefetch_session == 4);
-    REQUIRE(c.ports.size() == 2);
+    REQUIRE(c.ports.size() == 3);
     CHECK(c.ports[0].device == "net_tap0,iface=cw0");
+    CHECK(c.ports[0].admin_up);
+    CHECK_FALSE(c.ports[1].admin_up);
+    CHECK(c.ports[2].admin_up);
+    CHECK(c.ports[2].device == "kernel:veth-a.1@x");
     CHECK(c.ports[0].rxq == 2);
     CHECK(c.ports[0].mtu == 9000);
     CHECK(c.ports[0].promiscuous);

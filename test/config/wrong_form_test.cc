@@ -77,8 +77,8 @@ const WrongFile kCases[] = {
     {kPort, "sessions: {state_file: none}\n", "f.yaml:3:12: error: sessions.state_file: not supported yet\n"},
     {kPort, "qos: {classes: []}\n", "f.yaml:3:7: error: qos.classes: not supported yet\n"},
     {kPort, "qos: {schedulers: []}\n", "f.yaml:3:7: error: qos.schedulers: not supported yet\n"},
-    {"", "version: 1\nports: [{name: wan, device: net_null0, admin: up}]\n",
-     "f.yaml:2:40: error: ports[0].admin: not supported yet\n"},
+    {"", "version: 1\nports: [{name: wan, device: net_null0, admin: on}]\n",
+     "f.yaml:2:47: error: ports[0].admin: 'on' is not one of: up, down\n"},
     {kPort, "interfaces: [{port: wan, mss_clamp: auto}]\n",
      "f.yaml:3:26: error: interfaces[0].mss_clamp: not supported yet\n"},
     {kPort, "interfaces: [{port: wan, kernel: {ifname: a}}]\n",
@@ -125,9 +125,14 @@ const WrongFile kCases[] = {
     {kRouter, "routes: [{prefix: 10.0.0.0/8, via: {address: 192.0.2.2, weight: 2}}]\n",
      "f.yaml:4:36: error: routes[0].via: several next hops, or one with options, are not supported yet; allowed: one "
      "address\n"},
-    {"", "version: 1\nports: [{name: wan, device: 'kernel:eth1'}]\n",
-     "f.yaml:2:29: error: ports[0].device: 'kernel:eth1': kernel devices are not supported yet; allowed: a PCI address "
-     "such as \"0000:03:00.0\", or a vdev such as \"net_tap0,iface=cw0\"\n"},
+    {"", "version: 1\nports: [{name: wan, device: 'kernel:'}]\n",
+     "f.yaml:2:29: error: ports[0].device: 'kernel:' is not a device; allowed: a Linux interface such as "
+     "\"kernel:eth1\", a PCI address such as \"0000:03:00.0\", or a vdev such as \"net_tap0,iface=cw0\"\n"},
+    {"", "version: 1\nports: [{name: wan, device: 'kernel:a,b'}]\n",
+     "f.yaml:2:29: error: ports[0].device: 'kernel:a,b' is not a device; allowed: a Linux interface such as "
+     "\"kernel:eth1\", a PCI address such as \"0000:03:00.0\", or a vdev such as \"net_tap0,iface=cw0\"\n"},
+    {"", "version: 1\nports: [{name: a, device: 'kernel:eth1'}, {name: b, device: 'kernel:eth1'}]\n",
+     "f.yaml:2:63: error: ports[1].device: device 'kernel:eth1' is port 'a' already\n"},
 };
 
 }  // namespace

@@ -68,8 +68,8 @@ const WrongFile kCases[] = {
     {"", "version: 1\nports: [{device: net_null0}]\n", "f.yaml:2:9: error: ports[0].name: this key is missing\n"},
     {"", "version: 1\nports: [{name: wan}]\n", "f.yaml:2:9: error: ports[0].device: this key is missing\n"},
     {"", "version: 1\nports: [{name: wan, device: eth0}]\n",
-     "f.yaml:2:29: error: ports[0].device: 'eth0' is not a device; allowed: a PCI address such as \"0000:03:00.0\", or "
-     "a vdev such as \"net_tap0,iface=cw0\"\n"},
+     "f.yaml:2:29: error: ports[0].device: 'eth0' is not a device; allowed: a Linux interface such as \"kernel:eth1\", a "
+     "PCI address such as \"0000:03:00.0\", or a vdev such as \"net_tap0,iface=cw0\"\n"},
     {"", "version: 1\nports: [{name: wan, device: net_tap0,iface=cw0}]\n",
      "f.yaml:2:38: error: ports[0].iface=cw0: a key without a value; quote the value: it contains a comma\n"},
     {"", "version: 1\nports:\n  - {name: wan, device: '0000:03:00.0'}\n  - {name: lan, device: '03:00.0'}\n",
