@@ -39,6 +39,12 @@ bool is_one_of(const std::string& text, std::initializer_list<std::string_view> 
     return std::find(words.begin(), words.end(), text) != words.end();
 }
 
+// CLI11 would read 010 as octal and 0x10 as 16.
+std::string why_not_decimal(const std::string& text) {
+    const bool decimal = text.find_first_not_of("0123456789") == std::string::npos && (text == "0" || text[0] != '0');
+    return decimal ? "" : fmt::format("\"{}\" is no whole number of seconds", text);
+}
+
 struct RunParser {
     RunArguments arguments;
     CLI::App app;
@@ -51,12 +57,15 @@ struct RunParser {
         app.add_option("--config", arguments.config, "configuration file")->type_name("FILE")->required();
         app.add_option("--stats-period", arguments.stats_period_s, "print a table that often")
             ->type_name("SECONDS")
+            ->check(why_not_decimal)
             ->check(seconds);
         app.add_option("--duration", arguments.duration_s, "stop after that long")
             ->type_name("SECONDS")
+            ->check(why_not_decimal)
             ->check(seconds);
         app.add_option("--exit-on-idle", arguments.idle_s, "stop when no port has received for that long")
             ->type_name("SECONDS")
+            ->check(why_not_decimal)
             ->check(seconds);
         app.add_flag("-i,--interactive", arguments.interactive, "prompt for the commands of cwctl");
     }

@@ -51,9 +51,9 @@ struct Advice {
 // The first that fits: what causes others stands first.
 constexpr std::array kAdvice = {
     Advice{"Invalid 'command line' arguments", base::ExitStatus::usage,
-           "EAL refuses an argument, see its message above; `cachewire -h --` lists EAL's"},
+           "EAL refuses an argument, see its message above; `cachewire -h -- --config FILE` lists EAL's"},
     Advice{"Error parsing command line", base::ExitStatus::usage,
-           "EAL refuses an argument, see its message above; `cachewire -h --` lists EAL's"},
+           "EAL refuses an argument, see its message above; `cachewire -h -- --config FILE` lists EAL's"},
     Advice{
         "Cannot create lock", base::ExitStatus::machine,
         "another process runs under the same file prefix: end it, or give this one its own with `--file-prefix NAME`"},

@@ -69,6 +69,8 @@ TEST_CASE("arguments: what is wrong ends with status 2 and says what", "[app]") 
         {{"--", "--config", "a", "--duration", "0"}, "--duration"},
         {{"--", "--config", "a", "--duration", "-1"}, "--duration"},
         {{"--", "--config", "a", "--duration", "ten"}, "--duration"},
+        {{"--", "--config", "a", "--duration", "010"}, "\"010\" is no whole number"},  // not 8
+        {{"--", "--config", "a", "--stats-period", "0x10"}, "\"0x10\" is no whole number"},
         {{"--", "--config", "a", "--stats-period", "1.5"}, "--stats-period"},
         {{"--", "--config", "a", "--exit-on-idle", "99999999999"}, "--exit-on-idle"},
         {{"--", "--config", "a", "--statistics"}, "--statistics"},
