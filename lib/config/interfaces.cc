@@ -205,6 +205,8 @@ void resolve_rule_ports(Loading& loading) {
         auto names = loading.interfaces.all();
         const auto ports = loading.ports.all();
         names.insert(names.end(), ports.begin(), ports.end());
+        std::sort(names.begin(), names.end());
+        names.erase(std::unique(names.begin(), names.end()), names.end());
         const std::string_view near = nearest(name, names);
         loading.reporter.error(
             value, fmt::format("no interface or port is named {}{}", quote(name),

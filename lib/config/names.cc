@@ -48,17 +48,34 @@ std::optional<std::size_t> Networks::add(const net::Prefix& prefix, std::size_t 
     return entry->second;
 }
 
+namespace {
+
+// The network of this length that would hold the address: its host bits cleared.
+net::Prefix network_of(const net::ParsedAddress& address, std::uint8_t length) {
+    net::Prefix prefix{address.address, length, address.family};
+    const unsigned kept = (address.family == net::Family::ip4 ? 96u : 0u) + length;
+    for (unsigned bit = kept; bit < 128; ++bit) {
+        prefix.address.bytes[bit / 8] &= static_cast<std::uint8_t>(~(0x80u >> (bit % 8)));
+    }
+    return prefix;
+}
+
+}  // namespace
+
 bool Networks::contains(const net::ParsedAddress& address) const {
     return std::any_of(lengths_.begin(), lengths_.end(), [&](const auto& entry) {
+        return entry.first == address.family && prefixes_.contains(network_of(address, entry.second));
+    });
+}
+
+bool Networks::is_broadcast(const net::ParsedAddress& address) const {
+    if (address.family != net::Family::ip4) return false;
+    return std::any_of(lengths_.begin(), lengths_.end(), [&](const auto& entry) {
         const auto [family, length] = entry;
-        if (family != address.family) return false;
-        // The candidate network of this length: the address with its host bits cleared.
-        net::Prefix prefix{address.address, length, family};
-        const unsigned kept = (family == net::Family::ip4 ? 96u : 0u) + length;
-        for (unsigned bit = kept; bit < 128; ++bit) {
-            prefix.address.bytes[bit / 8] &= static_cast<std::uint8_t>(~(0x80u >> (bit % 8)));
-        }
-        return prefixes_.contains(prefix);
+        if (family != net::Family::ip4 || length > 30) return false;  // RFC 3021: a /31 has two hosts
+        const std::uint32_t hosts = ~std::uint32_t{0} >> length;
+        const std::uint32_t host = address.address.v4() & hosts;
+        return (host == 0 || host == hosts) && prefixes_.contains(network_of(address, length));
     });
 }
 

@@ -20,23 +20,26 @@ bool is_hex(std::string_view text) {
     });
 }
 
-// "0000:03:00.0" or "03:00.0" in its long, lower-case form; empty when it is no PCI address.
+// "0000:03:00.0" or "03:00.0" in its long, lower-case form; empty when it is no PCI address. A bus has 32 devices.
 std::string pci_identity(std::string_view text) {
     std::string full = text.size() == 7 ? "0000:" + std::string(text) : std::string(text);
     if (full.size() != 12 || full[4] != ':' || full[7] != ':' || full[10] != '.') return "";
     const std::string_view f = full;
     if (!is_hex(f.substr(0, 4)) || !is_hex(f.substr(5, 2)) || !is_hex(f.substr(8, 2)) || f[11] < '0' || f[11] > '7')
         return "";
+    if (f[8] != '0' && f[8] != '1') return "";
     std::transform(full.begin(), full.end(), full.begin(),
                    [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c; });
     return full;
 }
 
-// The vdev's name, what stands before its arguments; empty when it is none.
+// The vdev's name, what stands before its arguments; empty when it is none, or a comma without arguments follows.
 std::string vdev_identity(std::string_view text) {
+    const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+    if (text.ends_with(',') || std::any_of(text.begin(), text.end(), is_control)) return "";
     const std::string_view name = text.substr(0, text.find(','));
     const bool right = std::all_of(name.begin(), name.end(), [](char c) {
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '_';
     });
     if (!right || !name.starts_with("net_") || name.size() < 5 || name.size() >= 64) return "";
     return std::string(name);

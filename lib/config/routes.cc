@@ -23,6 +23,11 @@ bool is_reachable(Loading& loading, const Value& value, std::size_t tenant, cons
         loading.reporter.error(value, fmt::format("{} is an address of our own, in line {}", text, own->second));
         return false;
     }
+    if (loading.networks[tenant].is_broadcast(address)) {
+        loading.reporter.error(
+            value, fmt::format("{} is a network's own or its broadcast address; allowed: a host's address", text));
+        return false;
+    }
     if (!loading.interfaces_are_right || loading.networks[tenant].contains(address)) return true;
     loading.reporter.error(value, fmt::format("{} is on no connected network of tenant '{}'", text, name));
     return false;

@@ -45,6 +45,8 @@ class Networks {
     // Index of the interface that has this very network already.
     std::optional<std::size_t> add(const net::Prefix& prefix, std::size_t interface);
     [[nodiscard]] bool contains(const net::ParsedAddress& address) const;
+    // The network's own or its broadcast address (RFC 1812 4.2.3.1): no host has it.
+    [[nodiscard]] bool is_broadcast(const net::ParsedAddress& address) const;
 
   private:
     std::map<net::Prefix, std::size_t> prefixes_;

@@ -126,6 +126,12 @@ const WrongFile kCases[] = {
      "f.yaml:4:23: error: neighbors[0].address: 192.0.3.9 is on no connected network of tenant 'default'\n"},
     {kRouter, "neighbors: [{address: 192.0.2.1, mac: '02:00:00:00:00:09'}]\n",
      "f.yaml:4:23: error: neighbors[0].address: 192.0.2.1 is an address of our own, in line 3\n"},
+    {kRouter, "neighbors: [{address: 192.0.2.255, mac: '02:00:00:00:00:09'}]\n",
+     "f.yaml:4:23: error: neighbors[0].address: 192.0.2.255 is a network's own or its broadcast address; allowed: a "
+     "host's address\n"},
+    {kRouter, "routes: [{prefix: 10.0.0.0/8, via: 192.0.2.0}]\n",
+     "f.yaml:4:36: error: routes[0].via: 192.0.2.0 is a network's own or its broadcast address; allowed: a host's "
+     "address\n"},
     {kRouter, "neighbors: [{address: 192.0.2.9/24, mac: '02:00:00:00:00:09'}]\n",
      "f.yaml:4:23: error: neighbors[0].address: '192.0.2.9/24' is a prefix; allowed: an address without a length\n"},
     {kRouter, "neighbors: [{address: 192.0.2.9}]\n", "f.yaml:4:13: error: neighbors[0].mac: this key is missing\n"},

@@ -70,6 +70,15 @@ const WrongFile kCases[] = {
     {"", "version: 1\nports: [{name: wan, device: eth0}]\n",
      "f.yaml:2:29: error: ports[0].device: 'eth0' is not a device; allowed: a Linux interface such as \"kernel:eth1\", a "
      "PCI address such as \"0000:03:00.0\", or a vdev such as \"net_tap0,iface=cw0\"\n"},
+    {"", "version: 1\nports: [{name: wan, device: 'net_tap0,'}]\n",
+     "f.yaml:2:29: error: ports[0].device: 'net_tap0,' is not a device; allowed: a Linux interface such as "
+     "\"kernel:eth1\", a PCI address such as \"0000:03:00.0\", or a vdev such as \"net_tap0,iface=cw0\"\n"},
+    {"", "version: 1\nports: [{name: wan, device: net_Tap0}]\n",
+     "f.yaml:2:29: error: ports[0].device: 'net_Tap0' is not a device; allowed: a Linux interface such as "
+     "\"kernel:eth1\", a PCI address such as \"0000:03:00.0\", or a vdev such as \"net_tap0,iface=cw0\"\n"},
+    {"", "version: 1\nports: [{name: wan, device: '0000:03:3f.0'}]\n",
+     "f.yaml:2:29: error: ports[0].device: '0000:03:3f.0' is not a device; allowed: a Linux interface such as "
+     "\"kernel:eth1\", a PCI address such as \"0000:03:00.0\", or a vdev such as \"net_tap0,iface=cw0\"\n"},
     {"", "version: 1\nports: [{name: wan, device: net_tap0,iface=cw0}]\n",
      "f.yaml:2:38: error: ports[0].iface=cw0: a key without a value; quote the value: it contains a comma\n"},
     {"", "version: 1\nports:\n  - {name: wan, device: '0000:03:00.0'}\n  - {name: lan, device: '03:00.0'}\n",
