@@ -101,10 +101,11 @@ void forward(const RunArguments& arguments, const config::Config& config) {
 }  // namespace
 
 int run(const RunArguments& arguments) {
+    // Before EAL starts threads, which inherit it; and first, so that a signal never kills what could end well.
+    control::Signals::block();
     const auto config = load(arguments.config);
     if (!config) return static_cast<int>(base::ExitStatus::configuration);
     const auto eal_line = merge_eal_arguments({config->eal, devices_of(*config), arguments.eal});
-    control::Signals::block();  // before EAL starts threads
     log_to_stderr();
     base::log_info("EAL arguments: {}", to_shell(eal_line));
     const Eal eal(eal_line);
