@@ -24,9 +24,6 @@ std::vector<std::string> needs_restart(const config::Config& running, const conf
         require(a.device == b.device, path + "device");
         require(a.rxq == b.rxq && a.txq == b.txq, path + "rxq/txq");
         require(a.rxd == b.rxd && a.txd == b.txd, path + "rxd/txd");
-        require(a.mtu == b.mtu, path + "mtu");
-        require(a.promiscuous == b.promiscuous, path + "promiscuous");
-        require(a.mac == b.mac, path + "mac");
     }
     return keys;
 }

@@ -44,6 +44,8 @@ unsigned mbufs_needed(const config::Config& config, std::size_t workers) {
     for (const auto& port : config.ports) {
         const std::size_t rxq = std::max<std::size_t>(port.rxq, 1), txq = std::max<std::size_t>(port.txq, workers);
         n += rxq * port.rxd + txq * port.txd + workers * port::kTxBufferSize;
+        // AF_XDP keeps rings of its own length full: 2048 to receive into, 2048 being sent.
+        if (port.device.starts_with("kernel:") || port.device.starts_with("net_af_xdp")) n += 4096 * std::max(rxq, txq);
     }
     n += (workers + 1) * (config.memory.mempool_cache * 3u / 2 + pipeline::kMaxLanes);
     return static_cast<unsigned>(n);
@@ -91,23 +93,13 @@ void Runtime::start_ports() {
     pool_low_water_ = rte_mempool_avail_count(pool_);
     std::map<std::string, PortInfo> infos;
     for (const config::Port& from : config_.ports) {
-        port::PortConfig to;
-        to.name = from.name;
-        std::string why;
-        const auto device = port::parse_device(from.device, why);
-        if (!device) throw base::Error(base::ExitStatus::configuration, "port " + from.name + ": " + why);
-        to.device = *device;
-        to.rx_queues = std::max<std::uint16_t>(from.rxq, 1);
-        to.tx_queues = std::max<std::uint16_t>(from.txq, static_cast<std::uint16_t>(lcores_.size()));
-        to.rx_descriptors = from.rxd;
-        to.tx_descriptors = from.txd;
-        to.mtu = from.mtu;
-        to.promiscuous = from.promiscuous;
-        to.mac = from.mac;
-        to.mbuf_size = config_.memory.mbuf_size;
-        ports_.push_back(std::make_unique<port::EthPort>(to, pool_));
-        infos[from.name] = {ports_.back()->id(), to.tx_queues, ports_.back()->mac()};
+        ports_.push_back(
+            std::make_unique<port::EthPort>(port_config(config_, from, static_cast<unsigned>(lcores_.size())), pool_));
+        infos[from.name] = port_info(*ports_.back());
     }
+    watch_.emplace(
+        ports_, [this](const std::string& name, const PortInfo& info) { return republish(name, info); },
+        [this](const std::string& name) { return oversize_frames(name); });
     builder_.emplace(std::move(infos), random_seed(), SOCKET_ID_ANY);
 }
 
@@ -124,6 +116,37 @@ void Runtime::start_workers() {
                 queues.push_back({*builder_->registry().ports.find(ports_[i]->name()), ports_[i]->id(), q});
         workers_.add(make_worker_state(lcore, config_.sessions.capacity / workers), std::move(queues), *publisher_);
     }
+}
+
+// The configuration is the same, a port is not. Under the lock.
+bool Runtime::republish(const std::string& port, const PortInfo& info) {
+    if (!finish_grace_period().empty()) return false;
+    builder_->set_port(port, info);
+    auto pass = builder_->begin(config_, generation_);
+    builder_->complete(*pass);
+    publisher_->publish(builder_->commit(std::move(pass)), [this] { builder_->grace_period_over(); });
+    return finish_grace_period().empty();
+}
+
+std::uint64_t Runtime::oversize_frames(const std::string& port) const {
+    const std::uint16_t index = *builder_->registry().ports.find(port);
+    std::uint64_t frames = 0;
+    for (const auto& worker : workers_.all()) frames += worker->state().ports[index].rx_oversize.read();
+    return frames;
+}
+
+void Runtime::watch_ports() {
+    const std::lock_guard lock(mutex_);
+    try {
+        watch_->look(base::now_tsc() * 1000 / base::tsc_hz());
+    } catch (const std::exception& error) {
+        base::log_error("watching the ports: {}", error.what());
+    }
+}
+
+void Runtime::change_ports(const config::Config& from, const config::Config& to) {
+    change_devices(ports_, from, to);
+    for (const auto& port : ports_) builder_->set_port(port->name(), port_info(*port));
 }
 
 void Runtime::add_commands() {
@@ -188,7 +211,13 @@ Runtime::ReloadResult Runtime::reload(bool dry_run) {
         lock.lock();
         result.error = finish_grace_period();
         if (!result.error.empty()) return result;
-        builder_->complete(*pass);
+        if (!dry_run) change_ports(config_, *loaded.config);
+        try {
+            builder_->complete(*pass);
+        } catch (...) {
+            if (!dry_run) change_ports(*loaded.config, config_);
+            throw;
+        }
         if (!dry_run) {
             publisher_->publish(builder_->commit(std::move(pass)), [this] { builder_->grace_period_over(); });
             config_ = std::move(*loaded.config);
@@ -248,6 +277,7 @@ void Runtime::loop(const RunOptions& options) {
             publisher_->reap();
         }
         sample_pool();
+        watch_ports();
         const std::uint64_t now = base::now_tsc();
         if (const std::uint64_t rx = ledger_sum(workers_).rx; rx != last_rx) {
             last_rx = rx;

@@ -16,6 +16,7 @@
 #include "config/config.h"
 #include "config/load.h"
 #include "control/control_socket.h"
+#include "control/ports.h"
 #include "control/publisher.h"
 #include "control/signals.h"
 #include "control/snapshot_builder.h"
@@ -88,6 +89,10 @@ class Runtime {
     void finish();
     void check_pool();
     void sample_pool();
+    bool republish(const std::string& port, const PortInfo& info);
+    [[nodiscard]] std::uint64_t oversize_frames(const std::string& port) const;
+    void watch_ports();
+    void change_ports(const config::Config& from, const config::Config& to);
 
     config::Config config_;
     std::vector<unsigned> lcores_;
@@ -95,7 +100,8 @@ class Runtime {
     mutable std::mutex mutex_;  // config_, registry and snapshot against telemetry readers
     rte_mempool* pool_ = nullptr;
     std::uint64_t pool_low_water_ = 0;
-    std::vector<std::unique_ptr<port::EthPort>> ports_;  // in the configuration's order
+    Ports ports_;  // in the configuration's order
+    std::optional<PortWatch> watch_;
     std::optional<Publisher> publisher_;
     std::optional<SnapshotBuilder> builder_;
     Workers workers_;

@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "control/registry.h"
 #include "pipeline/snapshot.h"
+#include "port/port.h"
 
 namespace cachewire::control {
 
@@ -17,6 +18,8 @@ struct PortInfo {  // of a started port
     std::uint16_t ethdev = 0;
     std::uint16_t txq = 1;
     net::Mac mac;
+    port::PortTraits traits{};
+    bool attached = true;
 };
 
 class SnapshotBuilder {
@@ -39,6 +42,9 @@ class SnapshotBuilder {
     // another pass before that is a programmer error.
     std::unique_ptr<pipeline::Snapshot> commit(PassPointer pass);
     void grace_period_over();
+
+    // For the passes that begin afterwards: a device went, came back, or took another address.
+    void set_port(const std::string& name, const PortInfo& info) { ports_[name] = info; }
 
     [[nodiscard]] const Registry& registry() const noexcept { return registry_; }
 

@@ -58,7 +58,7 @@ Json port_stats(const View& v, std::string_view name) {
     for (const auto& port : v.ports) {
         if (port->name() != name) continue;
         const std::uint16_t index = *v.registry.ports.find(port->name());
-        std::uint64_t rx_packets = 0, rx_bytes = 0, tx_packets = 0, tx_bytes = 0, tx_dropped = 0;
+        std::uint64_t rx_packets = 0, rx_bytes = 0, tx_packets = 0, tx_bytes = 0, tx_dropped = 0, oversize = 0;
         for (const auto& worker : v.workers.all()) {
             const auto& c = worker->state().ports[index];
             rx_packets += c.rx_packets.read();
@@ -66,13 +66,23 @@ Json port_stats(const View& v, std::string_view name) {
             tx_packets += c.tx_packets.read();
             tx_bytes += c.tx_bytes.read();
             tx_dropped += c.tx_dropped.read();
+            oversize += c.rx_oversize.read();
         }
         const port::PortStats device = port->stats();
-        return {{"rx_packets", rx_packets},      {"rx_bytes", rx_bytes},
-                {"tx_packets", tx_packets},      {"tx_bytes", tx_bytes},
-                {"rx_missed", device.rx_missed}, {"rx_errors", device.rx_errors},
-                {"rx_nombuf", device.rx_nombuf}, {"tx_dropped", tx_dropped},
-                {"driver", device.driver},       {"link", device.link_up ? "up" : "down"}};
+        return {{"rx_packets", rx_packets},
+                {"rx_bytes", rx_bytes},
+                {"tx_packets", tx_packets},
+                {"tx_bytes", tx_bytes},
+                {"rx_missed", device.rx_missed},
+                {"rx_errors", device.rx_errors + oversize},
+                {"rx_nombuf", device.rx_nombuf},
+                {"tx_dropped", tx_dropped},
+                {"tx_errors", device.tx_errors},
+                {"driver", device.driver},
+                {"offloads", port->offloads()},
+                {"mtu", static_cast<std::uint64_t>(port->config().mtu)},
+                {"admin", v.snapshot.ports[index].admin_up ? "up" : "down"},
+                {"link", device.link_up ? "up" : "down"}};
     }
     throw BadQuery(fmt::format("no port '{}'; /cachewire/port/list names them", name));
 }

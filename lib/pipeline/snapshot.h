@@ -45,7 +45,11 @@ struct TaggedAttachment {
 struct Port {
     net::Mac mac;  // frames for other unicast addresses are dropped
     bool admin_up = true;
-    std::uint16_t ethdev = 0;  // DPDK port id
+    bool attached = true;            // false: the device is gone; no worker touches it, and admin_up is false too
+    bool partial_checksums = false;  // peers in this machine leave L4 checksums to a NIC that isn't there
+    bool sends_chains = true;        // the device takes packets in several buffers
+    std::uint32_t max_frame_bytes = UINT32_MAX;  // the device hands over longer frames too, perhaps cut
+    std::uint16_t ethdev = 0;                    // DPDK port id
     std::uint16_t txq = 1;     // queues; worker w uses w % txq
     std::uint16_t tag_bytes_stripped = 0;
     Attachment untagged;
@@ -88,4 +92,9 @@ struct Snapshot {
     std::vector<std::shared_ptr<const route::FibView>> fibs;
 };
 
+    bool memoize = true;             // false: every packet takes the slow path
+    std::uint32_t shadow_check = 0;  // 1 in so many memo hits is derived anew and compared; 0: none
+    OnPolicyChange on_policy_change = OnPolicyChange::revalidate;
+    session::Settings sessions;
+    bool partial_checksums = false;  // of any port
 }  // namespace cachewire::pipeline

@@ -52,7 +52,11 @@ void Worker::run() noexcept {
 unsigned Worker::receive(const Snapshot& snapshot, const RxQueue& queue) noexcept {
     WorkerState& worker = *state_;
     worker.rx_queue = queue;
+    const Port& port = snapshot.ports[queue.port];
+    if (!port.attached) [[unlikely]]
+        return 0;
     const unsigned sub_burst = std::min<unsigned>(snapshot.burst, kMaxLanes);
+    worker.rx_queue.ethdev = port.ethdev;  // a device that came back may have another id
     unsigned total = 0;
     do {
         worker.now_tsc = base::now_tsc();

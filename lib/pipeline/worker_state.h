@@ -32,7 +32,7 @@ struct alignas(base::kCacheLine) StageCounters {
 
 // worker: rw; telemetry: ro. `packets` and `bytes` are L2 without FCS.
 struct alignas(base::kCacheLine) PortCounters {
-    base::Counter rx_packets, rx_bytes, tx_packets, tx_bytes, tx_dropped;
+    base::Counter rx_packets, rx_bytes, tx_packets, tx_bytes, tx_dropped, rx_oversize;
 };
 
 // worker: rw; telemetry: ro. By tenant slot; slot 0 counts what has no tenant.

@@ -50,6 +50,20 @@ struct Rx {
         PortCounters& counters = worker.ports[queue.port];
         counters.rx_packets.add(n);
         counters.rx_bytes.add(bytes);
+        const Port& port = snapshot.ports[queue.port];
+        if (!port.admin_up || port.max_frame_bytes != UINT32_MAX) drop_unwanted(port, counters, burst);
+    }
+
+    // A port that is down goes on being emptied, so that nothing old comes in when it goes up.
+    template <class Burst>
+    static void drop_unwanted(const Port& port, PortCounters& counters, Burst& burst) noexcept {
+        burst.filter([&](auto i) {
+            if (!port.admin_up) return burst.drop(i, DropReason::port_down);
+            if (burst.lane(i).frame_length <= port.max_frame_bytes) [[likely]]
+                return true;
+            counters.rx_oversize.add(1);
+            return burst.drop(i, DropReason::frame_oversize);
+        });
     }
 
     // Tags that the device took off are bytes that came over the wire: each of the two flags stands for one.

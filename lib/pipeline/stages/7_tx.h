@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "net/checksum.h"
+#include "pipeline/partial_checksum.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/snapshot.h"
 #include "pipeline/worker_state.h"
@@ -22,16 +23,21 @@ namespace cachewire::pipeline::stages {
 
 struct Tx {
     static constexpr StageId kId = StageId::tx;
-    static constexpr FieldSet kReads = field::mbuf | field::offsets | field::l3_length | field::next_hop;
+    static constexpr FieldSet kReads =
+        field::mbuf | field::in_port | field::key | field::offsets | field::l3_length | field::next_hop;
     static constexpr FieldSet kWrites = field::none;
 
     template <class Burst>
     static void process(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
+        if (snapshot.partial_checksums) complete_checksums(snapshot, burst);
         burst.filter([&](auto i) {
             auto&& lane = burst.lane(i);
             const route::NextHop& next_hop = snapshot.next_hops[lane.next_hop];
-            if (!snapshot.ports[next_hop.port].admin_up) return burst.drop(i, DropReason::port_down);
+            const Port& port = snapshot.ports[next_hop.port];
+            if (!port.admin_up) return burst.drop(i, DropReason::port_down);
             if (!rewrite(lane, next_hop)) return burst.drop(i, DropReason::headers_chained);
+            if (lane.mbuf->nb_segs != 1 && !port.sends_chains && rte_pktmbuf_linearize(lane.mbuf) != 0) [[unlikely]]
+                return burst.drop(i, DropReason::tx_chained);
             if (!worker.tx[next_hop.port].push(lane.mbuf)) {
                 worker.ports[next_hop.port].tx_dropped.add(1);
                 return burst.drop(i, DropReason::tx_full);

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "control/ports.h"
+
+#include <algorithm>
+
+#include <net/if.h>
+
+#include "base/error.h"
+#include "base/log.h"
+
+namespace cachewire::control {
+
+namespace {
+
+constexpr std::uint64_t kRetryMs = 1000;
+
+void change_device(port::EthPort& port, const config::Port& from, const config::Port& to) {
+    if (from.mtu != to.mtu) port.set_mtu(to.mtu);
+    if (from.promiscuous != to.promiscuous) port.set_promiscuous(to.promiscuous);
+    if (from.mac != to.mac) port.set_mac(to.mac);
+}
+
+}  // namespace
+
+port::PortConfig port_config(const config::Config& config, const config::Port& port, unsigned workers) {
+    port::PortConfig to;
+    to.name = port.name;
+    std::string why;
+    const auto device = port::parse_device(port.device, why);
+    if (!device) throw base::Error(base::ExitStatus::configuration, "port " + port.name + ": " + why);
+    to.device = *device;
+    to.rx_queues = std::max<std::uint16_t>(port.rxq, 1);
+    to.tx_queues = std::max<std::uint16_t>(port.txq, static_cast<std::uint16_t>(workers));
+    // Linux interfaces have pairs.
+    if (device->kind == port::DeviceKind::kernel) to.rx_queues = to.tx_queues = std::max(to.rx_queues, to.tx_queues);
+    to.rx_descriptors = port.rxd;
+    to.tx_descriptors = port.txd;
+    to.mtu = port.mtu;
+    to.promiscuous = port.promiscuous;
+    to.mac = port.mac;
+    to.mbuf_size = config.memory.mbuf_size;
+    return to;
+}
+
+PortInfo port_info(const port::EthPort& port) {
+    return {port.id(), port.config().tx_queues, port.mac(), port.traits(), port.is_open()};
+}
+
+void change_devices(Ports& ports, const config::Config& from, const config::Config& to) {
+    std::size_t i = 0;
+    try {
+        for (; i < ports.size(); ++i) change_device(*ports[i], from.ports[i], to.ports[i]);
+    } catch (...) {
+        for (std::size_t back = 0; back <= i && back < ports.size(); ++back) {
+            try {
+                change_device(*ports[back], to.ports[back], from.ports[back]);
+            } catch (const base::Error& error) {
+                base::log_error("{}; it may stand between two configurations", error.what());
+            }
+        }
+        throw;
+    }
+}
+
+PortWatch::PortWatch(Ports& ports, Publish publish, Oversize oversize)
+    : ports_(ports), publish_(std::move(publish)), oversize_(std::move(oversize)), states_(ports.size()) {}
+
+void PortWatch::look(std::uint64_t now_ms) {
+    for (std::size_t i = 0; i < ports_.size(); ++i) look_at(*ports_[i], states_[i], now_ms);
+}
+
+void PortWatch::look_at(port::EthPort& port, State& state, std::uint64_t now_ms) {
+    if (!state.warned_oversize) warn_oversize(port, state);
+    if (port.interface().empty()) return;
+    if (port.is_open() && port.interface_gone() && !leave(port, state)) return;
+    if (!port.is_open() && now_ms >= state.next_try_ms) come_back(port, state, now_ms);
+    if (port.is_open() && !state.attached && publish_(port.name(), port_info(port))) {
+        state.attached = true;
+        base::log_info("port {}: interface {} is back", port.name(), port.interface());
+    }
+}
+
+// False: a worker may still use the device, so it stays open for now.
+bool PortWatch::leave(port::EthPort& port, State& state) {
+    if (state.attached) {
+        base::log_error("port {}: interface {} is gone; its packets are dropped as port_down until it is back",
+                        port.name(), port.interface());
+        PortInfo info = port_info(port);
+        info.attached = false;
+        if (!publish_(port.name(), info)) return false;
+        state.attached = false;
+    }
+    port.close();
+    return true;
+}
+
+void PortWatch::come_back(port::EthPort& port, State& state, std::uint64_t now_ms) {
+    if (if_nametoindex(port.interface().c_str()) == 0) return;
+    try {
+        port.open();
+        state.last_error.clear();
+    } catch (const base::Error& error) {
+        state.next_try_ms = now_ms + kRetryMs;
+        if (state.last_error == error.what()) return;
+        state.last_error = error.what();
+        base::log_warning("{}; trying again every second", error.what());
+    }
+}
+
+void PortWatch::warn_oversize(const port::EthPort& port, State& state) {
+    const std::uint64_t frames = oversize_(port.name());
+    if (frames == 0) return;
+    state.warned_oversize = true;
+    base::log_warning(
+        "port {}: frames longer than {} bytes come in and are dropped as frame_oversize ({} so far): the sender leaves "
+        "cutting TCP to a NIC that isn't there; `ethtool -K IF tso off gso off` with IF the sender's interface ends "
+        "that{}",
+        port.name(), port.traits().max_frame_bytes, frames,
+        port.interface().empty() ? "" : " (`ethtool -K " + port.interface() + " gro off lro off` where it is a NIC)");
+}
+
+}  // namespace cachewire::control

@@ -1,0 +1,59 @@
+#pragma once
+// SPDX-License-Identifier: BSD-3-Clause
+// Configured ports over their life: what the file says of one, what a reload changes on its device, and the watch over
+// interfaces that go and come back. Control thread only; a device is closed only after a grace period in which the
+// published snapshot told the workers to leave it alone.
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "control/snapshot_builder.h"
+#include "port/port.h"
+
+namespace cachewire::control {
+
+using Ports = std::vector<std::unique_ptr<port::EthPort>>;
+
+// Throws base::Error with status configuration when the device string is none.
+port::PortConfig port_config(const config::Config& config, const config::Port& port, unsigned workers);
+
+PortInfo port_info(const port::EthPort& port);
+
+// MTU, promiscuity and address as `to` says, on every device that differs from `from`. Throws base::MachineError with
+// all of them put back.
+void change_devices(Ports& ports, const config::Config& from, const config::Config& to);
+
+class PortWatch {
+  public:
+    // Publishes a snapshot in which the port is as told and waits until every worker has it. False: not now.
+    using Publish = std::function<bool(const std::string& port, const PortInfo& info)>;
+    // Frames that were longer than the port's, since the start.
+    using Oversize = std::function<std::uint64_t(const std::string& port)>;
+
+    PortWatch(Ports& ports, Publish publish, Oversize oversize);
+
+    // Ten times a second. `now_ms`: any clock that goes on.
+    void look(std::uint64_t now_ms);
+
+  private:
+    struct State {
+        bool attached = true;  // in the published snapshot
+        bool warned_oversize = false;
+        std::uint64_t next_try_ms = 0;
+        std::string last_error;
+    };
+    void look_at(port::EthPort& port, State& state, std::uint64_t now_ms);
+    bool leave(port::EthPort& port, State& state);
+    void come_back(port::EthPort& port, State& state, std::uint64_t now_ms);
+    void warn_oversize(const port::EthPort& port, State& state);
+
+    Ports& ports_;
+    Publish publish_;
+    Oversize oversize_;
+    std::vector<State> states_;
+};
+
+}  // namespace cachewire::control

@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two Linux hosts with cachewire between them on veth pairs, as kernel:IFNAME: AF_XDP and AF_PACKET, partial checksums, super-frames,
+interfaces that go down, go away and come back, ports that are set down."""
+import json
+import re
+import subprocess
+import sys
+import time
+
+from hosts import ADDRESSES, SEND, SERVE, Traffic, Veths, harness, ip
+
+ROUNDS = 50 if harness.SLOW else 5
+
+
+class AfXdp(Traffic, Veths):
+    def test_the_log_names_the_driver_and_why(self):
+        for name in self.names:
+            self.assertRegex(self.log(), rf"interface {name} uses AF_XDP: kernel, driver veth and 1 queue allow it")
+        self.assertEqual(self.cachewire.ask("/cachewire/port/stats,p0")["driver"], "net_af_xdp")
+
+    def test_a_host_without_offloads_is_left_alone(self):
+        for host in range(2):
+            self.output(self.inside(host, "ethtool", "-K", f"{self.names[host]}h", "tx", "off"))
+        self.addCleanup(lambda: [self.output(self.inside(host, "ethtool", "-K", f"{self.names[host]}h", "tx", "on")) for host in range(2)])
+        self.transfer(10)
+
+
+class AfPacket(Traffic, Veths):
+    """Two queues rule AF_XDP out on veth. Checksums stay partial."""
+
+    queues = 2
+    ethtool = [("tso", "off", "gso", "off")]
+
+    def test_the_log_names_the_driver_and_why(self):
+        for name in self.names:
+            self.assertRegex(self.log(), rf"interface {name} uses AF_PACKET: AF_XDP on veth needs one active queue and it has 2; `ethtool -L {name} rx 1 tx 1`")
+        self.assertEqual(self.cachewire.ask("/cachewire/port/stats,p0")["driver"], "net_af_packet")
+
+
+class AfPacketTxOff(Veths):
+    queues = 2
+    ethtool = [("tx", "off")]
+
+    def test_ping_and_tcp(self):
+        self.ping_passes(5)
+        self.transfer(20)
+
+
+class AfPacketJumbo(Veths):
+    """A ring with longer slots, and buffers to match."""
+
+    queues = 2
+    mtu = 3800
+    ethtool = [("tso", "off", "gso", "off")]
+
+    @classmethod
+    def config(cls):
+        return {**super().config(), "memory": {"mbufs": 16384, "mbuf_size": 4352}}
+
+    def test_ping_and_tcp(self):
+        self.ping_passes()
+        self.transfer(20)
+
+
+class SuperFrames(Veths):
+    """The sender leaves cutting TCP to a NIC: frames of up to 64 KiB, which no buffer holds."""
+
+    queues = 2
+
+    def test_they_are_counted_and_one_warning_says_what_to_do(self):
+        self.ping_passes(5)
+        server = self.inside(1, sys.executable, "-c", SERVE, ADDRESSES[1][0])
+        self.addCleanup(server.kill)
+        client = self.inside(0, sys.executable, "-c", SEND, ADDRESSES[1][0], server.stdout.readline().strip(), "50")
+        self.addCleanup(client.kill)
+        dropped = self.cachewire.wait("super-frames", lambda c: c.ask("/cachewire/drops")["frame_oversize"])
+        self.cachewire.wait("the warning", lambda c: "ethtool -K IF tso off gso off" in c.output()[1])
+        self.assertGreaterEqual(self.cachewire.ask("/cachewire/port/stats,p0")["rx_errors"], dropped)
+        self.assertEqual(len(re.findall("port p0: frames longer than 1522 bytes", self.log())), 1)
+        client.kill()
+        server.kill()
+        self.ping_passes(5)  # what lay beside them in the pool is whole
+
+
+class Changes:
+    """Under traffic: a ping without end. Addresses and neighbours of a host go with its link, so they are set anew each time."""
+
+    def setUp(self):
+        super().setUp()
+        self.stream = self.inside(0, "ping", "-i", "0.01", "-q", ADDRESSES[1][0])
+        self.addCleanup(self.stream.kill)
+
+    def tearDown(self):
+        self.stream.kill()
+        self.stream.wait()
+        super().tearDown()
+
+    def back(self, what):
+        """Pings until one is answered; how long that took goes to the output, not into a verdict."""
+        begin = time.monotonic()
+        while True:
+            process = self.inside(0, "ping", "-c", "1", "-W", "1", ADDRESSES[1][0])
+            process.communicate(timeout=60)
+            if process.returncode == 0:
+                break
+            self.assertLess(time.monotonic() - begin, harness.PATIENCE, what + self.log())
+        return time.monotonic() - begin
+
+    def report(self, what, times):
+        print(f"{what}: traffic back after {max(times):.2f} s at worst, {sorted(times)[len(times) // 2]:.2f} s in the middle", flush=True)
+
+    def test_the_link_of_a_host_goes_down_and_up(self):
+        times = []
+        for _ in range(ROUNDS):
+            ip("-n", self.spaces[1], "link", "set", f"{self.names[1]}h", "down")
+            time.sleep(0.2)
+            self.configure(1, f"{self.names[1]}h")
+            times.append(self.back("link up"))
+        self.report("host's link up", times)
+
+    def test_the_own_end_goes_down_and_up(self):
+        times = []
+        for _ in range(ROUNDS):
+            ip("link", "set", self.names[1], "down")
+            time.sleep(0.2)
+            ip("link", "set", self.names[1], "up")
+            times.append(self.back("own end up"))
+        self.report("own end up", times)
+
+    def test_a_pair_is_deleted_and_made_again(self):
+        times = []
+        free = []
+        for round_ in range(1, ROUNDS + 1):
+            ip("link", "del", self.names[1])
+            self.cachewire.wait("the report", lambda c, n=round_: len(re.findall(f"interface {self.names[1]} is gone", c.output()[1])) >= n)
+            before = self.cachewire.ask("/cachewire/drops")["port_down"]
+            self.cachewire.wait("drops", lambda c, n=before: c.ask("/cachewire/drops")["port_down"] > n)
+            self.assertEqual(self.cachewire.ask("/cachewire/port/stats,p1")["link"], "down")
+            self.make_wire(1)
+            times.append(self.back("made again"))
+            free.append(self.cachewire.ask("/cachewire/memory")["mbufs"]["free"])
+        self.report("interface made again", times)
+        self.assertGreater(min(free), free[0] - 512, "the pool drains")
+
+    def test_a_port_is_set_down_and_up_by_reload(self):
+        times = []
+        config = self.config()
+        for _ in range(ROUNDS):
+            config["ports"][1]["admin"] = "down"
+            self.cachewire.write(config)
+            self.assertTrue(self.cachewire.control(command="reload")["ok"])
+            before = self.cachewire.ask("/cachewire/drops")["port_down"]
+            self.cachewire.wait("drops", lambda c, n=before: c.ask("/cachewire/drops")["port_down"] > n)
+            config["ports"][1]["admin"] = "up"
+            self.cachewire.write(config)
+            self.assertTrue(self.cachewire.control(command="reload")["ok"])
+            times.append(self.back("admin up"))
+        self.report("admin up", times)
+
+    def test_mtu_promiscuity_and_address_change_by_reload(self):
+        config = self.config()
+        config["ports"][1].update(mtu=1400, promiscuous=True)
+        self.cachewire.write(config)
+        self.assertTrue(self.cachewire.control(command="reload")["ok"])
+        link = json.loads(subprocess.run(["ip", "-j", "link", "show", self.names[1]], check=True, capture_output=True, text=True).stdout)[0]
+        self.assertEqual(link["mtu"], 1400)
+        self.assertIn("PROMISC", link["flags"])
+        config["ports"][1]["mtu"] = 3000
+        self.cachewire.write(config)
+        answer = self.cachewire.control(command="reload")
+        self.assertFalse(answer["ok"])
+        self.assertIn("an mtu of 3000 and 22 bytes of Ethernet and VLAN headers make frames of 3022", answer["error"])
+        self.cachewire.write(self.config())
+        self.assertTrue(self.cachewire.control(command="reload")["ok"])
+        self.back("as before")
+
+
+class AfXdpChanges(Changes, Veths):
+    pass
+
+
+class AfPacketChanges(Changes, Veths):
+    queues = 2
+
+
+class Missing(harness.Case):
+    def test_an_interface_that_is_not_there_ends_the_start_with_3(self):
+        config = harness.router("kernel:cwnothere", "net_null1")
+        with harness.Cachewire(config) as cachewire:
+            result = cachewire.finish()
+        self.assertEqual(result.status, 3, result)
+        self.assertIn("port p0 (kernel:cwnothere): this machine has no interface cwnothere in this network namespace; `ip -br link` lists them", result.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()
