@@ -180,7 +180,7 @@ void EthPort::set_mtu(std::uint16_t mtu) {
         fail(config_, fmt::format("frames of an mtu of {} go over one buffer, which is set up at the start: restart to "
                                   "apply it, or raise `memory: mbuf_size`",
                                   mtu));
-    apply_mtu(mtu);
+    if (open_) apply_mtu(mtu);
     config_.mtu = mtu;
     if (traits_.max_frame_bytes != UINT32_MAX) traits_.max_frame_bytes = mtu + kFrameOverhead;
 }
@@ -200,6 +200,7 @@ void EthPort::apply_mac() {
 
 void EthPort::set_mac(const std::optional<net::Mac>& mac) {
     config_.mac = mac;
+    if (!open_) return;
     apply_mac();
     if (!apply_promiscuous() && mac_in_software_)
         base::log_warning("port {}: neither takes the driver {} this address nor all of them", config_.name, driver_);
@@ -218,7 +219,7 @@ bool EthPort::apply_promiscuous() {
 void EthPort::set_promiscuous(bool on) {
     const bool before = config_.promiscuous;
     config_.promiscuous = on;
-    if (apply_promiscuous()) return;
+    if (!open_ || apply_promiscuous()) return;
     config_.promiscuous = before;
     fail(config_, fmt::format("the driver {} does not turn promiscuous mode {}", driver_, on ? "on" : "off"));
 }

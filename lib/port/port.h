@@ -25,8 +25,8 @@ struct Device {
 // is chosen at start (kernel_interface.h). nullopt with `why` for anything else.
 std::optional<Device> parse_device(const std::string& text, std::string& why);
 
-// EAL arguments for all ports: "-a PCI" for each PCI device, else "--no-pci"; "--vdev=NAME,ARGS" for each vdev. Kernel
-// devices have to be replaced by kernel_device() before.
+// EAL arguments for all ports: "-a PCI" for each PCI device, else "--no-pci"; "--vdev=NAME,ARGS" for each vdev.
+// Kernel devices need none: their port plugs them in.
 std::vector<std::string> eal_arguments(const std::vector<Device>& devices);
 
 struct PortConfig {
@@ -75,7 +75,7 @@ class EthPort {
     // What is in use on both sides, as "rx scatter, rss; tx multi_segs"; "none" when nothing is.
     [[nodiscard]] const std::string& offloads() const noexcept { return offloads_; }
 
-    // Each throws base::MachineError and leaves the port as it was.
+    // Each throws base::MachineError and leaves the port as it was. While closed they only note what open() applies.
     void set_mtu(std::uint16_t mtu);
     void set_promiscuous(bool on);
     void set_mac(const std::optional<net::Mac>& mac);

@@ -78,7 +78,7 @@ const WrongFile kCases[] = {
     {kPort, "qos: {classes: []}\n", "f.yaml:3:7: error: qos.classes: not supported yet\n"},
     {kPort, "qos: {schedulers: []}\n", "f.yaml:3:7: error: qos.schedulers: not supported yet\n"},
     {"", "version: 1\nports: [{name: wan, device: net_null0, admin: on}]\n",
-     "f.yaml:2:47: error: ports[0].admin: 'on' is not one of: up, down\n"},
+     "f.yaml:2:47: error: ports[0].admin: 'on' is not known; allowed: up | down\n"},
     {kPort, "interfaces: [{port: wan, mss_clamp: auto}]\n",
      "f.yaml:3:26: error: interfaces[0].mss_clamp: not supported yet\n"},
     {kPort, "interfaces: [{port: wan, kernel: {ifname: a}}]\n",
