@@ -104,6 +104,13 @@ Eal::Eal(const std::vector<std::string>& arguments) {
     recorder().recording = false;
     if (rc < 0) throw explain_eal_failure(recorder().text, rte_strerror(rte_errno));
     recorder().text.clear();
+    // `--proc-type auto` beside a running instance: this process would set up the other one's ports anew.
+    if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
+        rte_eal_cleanup();
+        throw base::MachineError(
+            "another process runs under the same file prefix, and cachewire is none of its secondaries: end it, or give "
+            "this one its own with `--file-prefix NAME`");
+    }
 }
 
 Eal::~Eal() { rte_eal_cleanup(); }
