@@ -46,11 +46,11 @@ struct Port {
     std::uint16_t txd = 1024;
     std::uint16_t mtu = 1500;
     bool promiscuous = false;
+    bool admin_up = true;
     std::optional<net::Mac> mac;  // nullopt: the device's own
 };
 
 struct Match {  // port index; vlan 0: untagged or priority-tagged, nullopt: any
-    bool admin_up = true;
     std::size_t port;
     std::optional<std::uint16_t> vlan;
     std::optional<std::uint16_t> inner_vlan;

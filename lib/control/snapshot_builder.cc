@@ -67,6 +67,12 @@ class SnapshotBuilder::Pass {
             port.mac = info.mac;
             port.ethdev = info.ethdev;
             port.txq = info.txq;
+            port.attached = info.attached;
+            port.admin_up = info.attached && config.ports[i].admin_up;
+            port.partial_checksums = info.traits.partial_checksums;
+            port.sends_chains = info.traits.sends_chains;
+            port.max_frame_bytes = info.traits.max_frame_bytes;
+            snapshot->partial_checksums |= port.partial_checksums;
             fill_attachments(config, i, registry, port);
         }
     }
@@ -94,12 +100,6 @@ class SnapshotBuilder::Pass {
         registry.classifiers = std::move(lists);
         for (const auto& [name, list] : registry.classifiers) snapshot->classifiers.push_back(list);
     }
-            port.attached = info.attached;
-            port.admin_up = info.attached && config.ports[i].admin_up;
-            port.partial_checksums = info.traits.partial_checksums;
-            port.sends_chains = info.traits.sends_chains;
-            port.max_frame_bytes = info.traits.max_frame_bytes;
-            snapshot->partial_checksums |= port.partial_checksums;
 
     void add_tenants() {
         for (std::size_t i = 0; i < config.tenants.size(); ++i) {

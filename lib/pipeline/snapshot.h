@@ -81,6 +81,7 @@ struct Snapshot {
     std::uint16_t burst = 32;
     std::uint8_t prefetch_header = 8;
     std::uint8_t prefetch_session = 6;
+    bool partial_checksums = false;  // of any port
     std::vector<Port> ports;
     std::vector<Interface> interfaces;
     std::vector<Tenant> tenants;  // by slot
@@ -92,9 +93,4 @@ struct Snapshot {
     std::vector<std::shared_ptr<const route::FibView>> fibs;
 };
 
-    bool memoize = true;             // false: every packet takes the slow path
-    std::uint32_t shadow_check = 0;  // 1 in so many memo hits is derived anew and compared; 0: none
-    OnPolicyChange on_policy_change = OnPolicyChange::revalidate;
-    session::Settings sessions;
-    bool partial_checksums = false;  // of any port
 }  // namespace cachewire::pipeline

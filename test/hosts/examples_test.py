@@ -6,12 +6,8 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 
-from hosts import HOST_MAC, ROUTER_MAC, harness, ip, why_not
-
-sys.path.insert(0, os.path.join(harness.ROOT, "test", "support"))
-import packets  # noqa: E402
+from hosts import HOST_MAC, ROUTER_MAC, harness, ip, packets, why_not
 
 BUILD = os.path.dirname(os.path.dirname(harness.BINARY))
 

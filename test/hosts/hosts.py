@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "integration"))
 import harness  # noqa: E402
-from harness import Cachewire  # noqa: E402
+from harness import Cachewire, packets  # noqa: E402,F401
 
 MEGABYTE = 1 << 20
 ADDRESSES = [("10.77.0.2", "2001:db8:77::2"), ("10.78.0.2", "2001:db8:78::2")]

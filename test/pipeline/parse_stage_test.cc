@@ -244,6 +244,30 @@ TEST_CASE("parse: a mixed burst keeps its order and counts each drop under its t
     CHECK(test::mbufs_in_use() == 0);
 }
 
+TEST_CASE("parse stage: padding behind the datagram is not counted", "[parse]") {
+    Rig rig;
+    const auto udp = PacketBuilder().eth().ip4("10.0.0.1", "10.0.1.1").udp(1, 2).payload(4);
+    const std::array<std::size_t, 1> cuts = {50};
+    for (const std::size_t size : {46u, 60u, 1514u}) {
+        INFO("padded to " << size);
+        const Bytes frame = PacketBuilder(udp).pad_to(size).bytes();
+        std::vector<MbufPtr> mbufs;
+        mbufs.push_back(test::make_mbuf(frame));
+        if (size > cuts[0]) mbufs.push_back(test::make_mbuf(frame, cuts));
+        rig.begin(std::move(mbufs));
+        rig.worker->burst.lane(0).mbuf->ol_flags |= RTE_MBUF_F_RX_VLAN_STRIPPED;
+        rig.worker->burst.lane(0).mbuf->vlan_tci = 0;
+        rig.worker->burst.lane(0).frame_length += 4;  // as RX counts a stripped tag
+        rig.parse();
+        for (const auto i : rig.worker->burst.live()) {
+            INFO("lane " << unsigned{i});
+            CHECK(rig.worker->burst.lane(i).frame_length == (i == 0 ? 50 : 46));
+        }
+        CHECK(rig.worker->burst.size() == (size > cuts[0] ? 2 : 1));
+        rig.end();
+    }
+}
+
 TEST_CASE("rx: a burst becomes fresh lanes and is counted once", "[rx]") {
     Rig rig;
     static test::RingPort device("rx_stage_test", 256, test::test_pool());
@@ -279,6 +303,36 @@ TEST_CASE("rx: a burst becomes fresh lanes and is counted once", "[rx]") {
     CHECK(rig.worker->ledger.rx == 40);
     CHECK(rig.worker->ports[0].rx_packets.read() == 40);
     CHECK(rig.worker->ports[0].rx_bytes.read() == 40 * frame.size() + 12);
+    CHECK(test::mbufs_in_use() == 0);
+}
+
+TEST_CASE("rx: a port that is down is emptied, and frames over a port's length are dropped", "[rx]") {
+    Rig rig;
+    static test::RingPort device("rx_stage_unwanted", 256, test::test_pool());
+    rig.worker->rx_queue = {0, device.id(), 0};
+    const Bytes frame = PacketBuilder().eth().ip4("10.0.0.1", "10.0.1.1").udp(1, 2).payload(100).bytes();
+    const auto receive_four = [&] {
+        std::vector<rte_mbuf*> offered;
+        for (unsigned i = 0; i < 4; ++i) offered.push_back(test::make_mbuf(frame).release());
+        REQUIRE(rte_pktmbuf_append(offered[2], 1) != nullptr);
+        REQUIRE(device.offer(offered) == 4);
+        pipeline::stages::Rx::process(*rig.worker, rig.snapshot, rig.worker->burst);
+        const unsigned live = rig.worker->burst.size();
+        rig.end();
+        return live;
+    };
+    rig.snapshot.ports[0].max_frame_bytes = static_cast<std::uint32_t>(frame.size());
+    CHECK(receive_four() == 3);
+    CHECK(rig.drops(pipeline::kNoTenant, DropReason::frame_oversize) == 1);
+    CHECK(rig.worker->ports[0].rx_oversize.read() == 1);
+    rig.snapshot.ports[0].admin_up = false;
+    CHECK(receive_four() == 0);
+    CHECK(rig.drops(pipeline::kNoTenant, DropReason::port_down) == 4);
+    CHECK(rig.worker->ports[0].rx_oversize.read() == 1);
+    rig.snapshot.ports[0].admin_up = true;
+    rig.snapshot.ports[0].max_frame_bytes = UINT32_MAX;
+    CHECK(receive_four() == 4);
+    CHECK(rig.worker->ledger.rx == 12);
     CHECK(test::mbufs_in_use() == 0);
 }
 

@@ -177,6 +177,35 @@ TEST_CASE("tx stage: a port that is down and a buffer that is full are named dro
     CHECK(test::mbufs_in_use() == before);
 }
 
+TEST_CASE("tx stage: a chain goes in one piece to a device that takes no chains, or is a named drop", "[pipeline]") {
+    const unsigned before = (test::test_pool(), test::mbufs_in_use());
+    {
+        TxRig rig;
+        rig.snapshot.ports[0].sends_chains = false;
+        const Bytes in = packet(kShapes[0], 64).bytes();
+        const std::array<std::size_t, 1> cuts = {in.size() - 3};
+        rig.begin_lane(test::make_mbuf(in, cuts).release(), 14, static_cast<std::uint16_t>(in.size() - 14), false, 1);
+        rig.run<stages::Tx>();
+        rte_mbuf* const out = rig.sent();
+        CHECK(out->nb_segs == 1);
+        const Bytes want = packet(kShapes[0], 63).bytes();
+        const Bytes got = test::bytes_of(out);
+        CHECK(Bytes(got.begin() + 14, got.end()) == Bytes(want.begin() + 14, want.end()));
+        rte_pktmbuf_free(out);
+
+        const Bytes more(2000, 7);
+        const Bytes longer = PacketBuilder().eth().ip4("10.0.0.1", "10.0.1.1").udp(1, 2).payload(more).bytes();
+        const std::array<std::size_t, 1> middle = {1500};
+        test::MbufPtr mbuf = test::make_mbuf(longer, middle);
+        rte_pktmbuf_append(mbuf.get(), 100);  // over one buffer together
+        rig.begin_lane(mbuf.get(), 14, static_cast<std::uint16_t>(longer.size() + 100 - 14), false, 1);
+        rig.run<stages::Tx>();
+        CHECK(rig.fate(0) == "tx_chained");
+        CHECK(rig.worker->ledger.held == 0);
+    }
+    CHECK(test::mbufs_in_use() == before);
+}
+
 TEST_CASE("tx flush: held becomes sent, counted by port, and what the device left stays held", "[pipeline]") {
     const unsigned before = (test::test_pool(), test::mbufs_in_use());
     {

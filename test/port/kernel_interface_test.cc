@@ -82,10 +82,10 @@ TEST_CASE("kernel interface: what neither can do is an error that says what to d
         const char* error;
     };
     const Case cases[] = {
-        {"missing", wish(), [](KernelFacts& f) { f.index = 0; }, "no interface vA in this network namespace; `ip -br link`"},
+        {"missing", wish(), [](KernelFacts& f) { f.index = 0; },
+         "no interface vA in this network namespace; `ip -br link`"},
         {"no Ethernet", wish(), [](KernelFacts& f) { f.ethernet = false; }, "carries no Ethernet frames"},
-        {"no rights", wish(),
-         [](KernelFacts& f) { f.no_xdp_socket = f.no_packet_socket = "Operation not permitted"; },
+        {"no rights", wish(), [](KernelFacts& f) { f.no_xdp_socket = f.no_packet_socket = "Operation not permitted"; },
          "AF_PACKET sockets: Operation not permitted: run as root"},
         {"no drivers", wish(), [](KernelFacts& f) { f.xdp_plugin = f.packet_plugin = false; },
          "AF_PACKET's driver net_af_packet is not in "},
