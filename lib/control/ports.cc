@@ -62,6 +62,19 @@ void change_devices(Ports& ports, const config::Config& from, const config::Conf
     }
 }
 
+void warn_about_tags(const config::Config& config, const Ports& ports) {
+    for (std::size_t i = 0; i < ports.size(); ++i) {
+        const bool tagged = std::any_of(config.interfaces.begin(), config.interfaces.end(), [i](const auto& interface) {
+            return interface.port == i && interface.vlan != 0;
+        });
+        if (tagged && ports[i]->driver() == "net_af_packet")
+            base::log_warning(
+                "port {}: AF_PACKET hands every outer VLAN tag over as 802.1Q (0x8100): 802.1ad can't be told apart "
+                "there",
+                ports[i]->name());
+    }
+}
+
 PortWatch::PortWatch(Ports& ports, Publish publish, Oversize oversize)
     : ports_(ports), publish_(std::move(publish)), oversize_(std::move(oversize)), states_(ports.size()) {}
 

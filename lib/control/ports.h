@@ -26,6 +26,9 @@ PortInfo port_info(const port::EthPort& port);
 // all of them put back.
 void change_devices(Ports& ports, const config::Config& from, const config::Config& to);
 
+// One warning for each AF_PACKET port on which tags matter: its driver hands every outer tag over as 802.1Q.
+void warn_about_tags(const config::Config& config, const Ports& ports);
+
 class PortWatch {
   public:
     // Publishes a snapshot in which the port is as told and waits until every worker has it. False: not now.

@@ -97,6 +97,7 @@ void Runtime::start_ports() {
             std::make_unique<port::EthPort>(port_config(config_, from, static_cast<unsigned>(lcores_.size())), pool_));
         infos[from.name] = port_info(*ports_.back());
     }
+    warn_about_tags(config_, ports_);
     watch_.emplace(
         ports_, [this](const std::string& name, const PortInfo& info) { return republish(name, info); },
         [this](const std::string& name) { return oversize_frames(name); });

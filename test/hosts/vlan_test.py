@@ -87,6 +87,10 @@ class AfPacketTags(Tagged, Veths):
     queues = 2
     ethtool = [("tso", "off", "gso", "off")]
 
+    def test_the_limit_is_said_once_a_port(self):
+        for port in ("p0", "p1"):
+            self.assertEqual(self.log().count(f"port {port}: AF_PACKET hands every outer VLAN tag over as 802.1Q"), 1)
+
     def host_end(self, n):
         return f"{self.names[n]}h"
 
