@@ -32,7 +32,8 @@ struct alignas(base::kCacheLine) Lane {
     rte_mbuf* mbuf;              // 0   rx -> tx
     std::uint32_t hash;          // 8   parse: keyed symmetric hash over tenant and tuple
     std::uint32_t session;       // 12  session: index or kNoSession
-    std::uint32_t frame_length;  // 16  rx: L2 bytes without FCS, all segments, stripped tag counted back in
+    std::uint32_t frame_length;  // 16  rx: L2 bytes without FCS, all segments, stripped tag counted back in; parse:
+                                 //     without what pads the frame behind the datagram
     std::uint32_t rule;          // 20  acl: matching rule's index in its list, kNoRule for the default
     std::uint16_t l3_length;     // 24  parse: IP header's first byte to the datagram's last, without L2 padding
     std::uint16_t l3_offset;     // 26  parse: of the IP header from the frame's start

@@ -52,6 +52,8 @@ struct Parse {
             parse_packet(frame_of(*mbuf), snapshot.ports[lane.in_port], snapshot.hash_seed, parsed, burst.key(i));
         lane.tenant = parsed.tenant;
         if (reason) return burst.drop(i, *reason);
+        // Padding behind the datagram is nobody's: no policer bills it and no session counts it.
+        lane.frame_length -= mbuf->pkt_len - parsed.l3_offset - parsed.l3_length;
         lane.hash = parsed.hash;
         lane.l3_length = parsed.l3_length;
         lane.l3_offset = parsed.l3_offset;
