@@ -69,6 +69,7 @@ PolicerProfile make_profile(const PolicerConfig& config, std::uint64_t tsc_hz) {
     profile.meter.cir_bytes_per_period = bytes;
     profile.fill_tsc = static_cast<std::uint64_t>(fill);
     profile.accounting_delta = config.accounting == Accounting::l1 ? 24 : 0;
+    profile.least_bytes = config.accounting == Accounting::l1 ? 60 : 0;
     profile.count_l3 = config.accounting == Accounting::l3;
     profile.rate_bps = config.rate_bps;
     profile.burst_bytes = burst;

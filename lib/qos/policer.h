@@ -26,6 +26,7 @@ struct PolicerProfile {
     rte_meter_srtcm_profile meter{};    // RFC 2697 with EBS 0
     std::uint64_t fill_tsc = 0;         // an empty bucket is full after this long
     std::int16_t accounting_delta = 0;  // added to the L2 frame length: +24 for l1, 0 for l2; l3 counts the IP length
+    std::uint16_t least_bytes = 0;      // l1: what Ethernet pads a shorter frame to
     bool count_l3 = false;
     std::uint64_t rate_bps = 0;
     std::uint64_t burst_bytes = 0;
@@ -75,7 +76,8 @@ inline Colour police(PolicerState& state, const PolicerProfile& profile, std::ui
         meter.time = now_tsc;
         meter.tc = profile.meter.cbs;
     }
-    const std::uint32_t bytes = profile.count_l3 ? l3_length : frame_length + profile.accounting_delta;
+    const std::uint32_t l2_length = frame_length > profile.least_bytes ? frame_length : profile.least_bytes;
+    const std::uint32_t bytes = profile.count_l3 ? l3_length : l2_length + profile.accounting_delta;
     if (conforms(meter, profile, now_tsc, bytes)) {
         state.conform_packets.add(1);
         state.conform_bytes.add(bytes);
