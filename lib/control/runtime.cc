@@ -2,7 +2,8 @@
 #include "control/runtime.h"
 
 #include <csignal>
-#include <set>
+#include <map>
+#include <stdexcept>
 
 #include <poll.h>
 #include <rte_eal.h>
@@ -35,6 +36,18 @@ net::HashSeed random_seed() {
     seed.b |= 1;
     seed.c |= 1;
     return seed;
+}
+
+// What a client asks for and nobody knows is refused: a `confirm` that did nothing would be believed.
+bool wants_dry_run(const ControlSocket::Json& request) {
+    bool dry_run = false;
+    for (const auto& [key, value] : request.items()) {
+        if (key == "command") continue;
+        if (key != "dry_run") throw std::invalid_argument("reload: unknown key '" + key + "'; allowed: dry_run");
+        if (!value.is_boolean()) throw std::invalid_argument("reload: dry_run is true or false");
+        dry_run = value.get<bool>();
+    }
+    return dry_run;
 }
 
 // Enough for every descriptor ring full at once, every TX buffer full, every lcore's cache full, and bursts in between.
@@ -152,7 +165,7 @@ void Runtime::change_ports(const config::Config& from, const config::Config& to)
 
 void Runtime::add_commands() {
     control_socket_->add("reload", [this](const ControlSocket::Json& request) {
-        const ReloadResult result = reload(request.value("dry_run", false));
+        const ReloadResult result = reload(wants_dry_run(request));
         ControlSocket::Json answer = {{"ok", result.ok}, {"generation", result.generation}};
         if (!result.error.empty()) answer["error"] = result.error;
         for (const auto& diagnostic : result.diagnostics)

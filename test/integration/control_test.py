@@ -140,7 +140,8 @@ class Control(harness.Case):
 
     def test_malformed_control_requests_are_refused(self):
         with self.running() as (cachewire, _):
-            for request in ({}, {"command": "no-such"}, {"command": 5}, {"command": "reload", "dry_run": "yes"}):
+            for request in ({}, {"command": "no-such"}, {"command": 5}, {"command": "reload", "dry_run": "yes"},
+                            {"command": "reload", "confirm": 120}):
                 with self.subTest(request=request):
                     answer = cachewire.control(**request)
                     self.assertFalse(answer["ok"])
