@@ -17,6 +17,8 @@ enum class SessionMode { none, cache, track };
 enum class AclAction { permit, deny, reject };
 enum class Metadata { session, mbuf_dynfield };
 enum class OnPolicyChange { revalidate, keep, kill };
+enum class OnFull { evict_embryonic, deny_new };
+enum class Midstream { deny, allow };
 enum class Accounting { l1, l2, l3 };
 enum class PolicerType { single };
 enum class FragmentMatch { any_packet, none, first, later, any_fragment };
@@ -35,6 +37,8 @@ struct Pipeline {
     std::uint16_t burst = 32;            // 1-256
     std::uint16_t prefetch_header = 8;   // lanes ahead
     std::uint16_t prefetch_session = 0;  // lanes ahead; 0: auto
+    bool memoize = true;
+    std::uint32_t shadow_check = 0;  // 1 in so many memo hits; 0: none
 };
 
 struct Port {
@@ -56,11 +60,18 @@ struct Match {  // port index; vlan 0: untagged or priority-tagged, nullopt: any
     std::optional<std::uint16_t> inner_vlan;
 };
 
+struct Quota {  // nullopt: no limit
+    std::optional<std::uint32_t> sessions;
+    std::optional<std::uint32_t> new_sessions_per_second;
+};
+
 struct Tenant {
     std::string name;
     std::uint16_t id = 0;
     std::vector<Match> match;
     SessionMode sessions = SessionMode::none;
+    Quota quota;
+    Midstream midstream = Midstream::deny;
     std::optional<std::size_t> acl;         // index into Config::acls
     std::optional<std::size_t> policer_in;  // index into Config::policers
     std::optional<std::size_t> policer_out;
@@ -124,8 +135,22 @@ struct Acl {
     std::vector<AclRule> rules;
 };
 
+struct Timeouts {  // seconds
+    std::uint32_t fresh = 5;
+    std::uint32_t established_udp = 30;
+    std::uint32_t established_tcp = 7200;
+    std::uint32_t half_close = 120;
+    std::uint32_t time_wait = 30;
+    std::uint32_t closed = 5;
+    std::uint32_t icmp = 10;
+};
+
 struct Sessions {
-    std::uint32_t capacity = 1048576;  // in all, split over the workers
+    std::uint32_t capacity = 1048576;          // in all, split over the workers
+    std::uint8_t high_watermark_percent = 90;  // of the capacity
+    OnFull on_full = OnFull::evict_embryonic;
+    Timeouts timeouts;
+    OnPolicyChange on_policy_change = OnPolicyChange::revalidate;
 };
 
 struct Policer {

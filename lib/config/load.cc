@@ -103,6 +103,7 @@ void read_version(Loading& loading, const MapReader& top) {
 void read_sections(Loading& loading, const MapReader& top) {
     read_version(loading, top);
     read_machine(loading, top);
+    read_sessions(loading, top);
     read_ports(loading, top);
     read_qos(loading, top);
     read_acls(loading, top);

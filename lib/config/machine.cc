@@ -10,10 +10,8 @@ namespace {
 
 constexpr Key kWorkers[] = {{"lcores"}, {"idle"}, {"placement"}, {"dispatch"}};
 constexpr Key kMemory[] = {{"mbufs"}, {"mbuf_size"}, {"mempool_cache"}};
-constexpr Key kPipeline[] = {{"burst"}, {"prefetch"}, {"metadata"}, {"memoize", kLater}, {"shadow_check", kLater}};
+constexpr Key kPipeline[] = {{"burst"}, {"prefetch"}, {"metadata"}, {"memoize"}, {"shadow_check"}};
 constexpr Key kPrefetch[] = {{"header"}, {"session"}};
-constexpr Key kSessions[] = {{"capacity"},         {"high_watermark", kLater},   {"on_full", kLater},
-                             {"timeouts", kLater}, {"on_policy_change", kLater}, {"state_file", kLater}};
 
 // Keys whose other values later versions bring: the default may be written out.
 enum class Only { value };
@@ -89,6 +87,8 @@ void read_pipeline(Loading& loading, const Value& value) {
     const MapReader map(reporter, value, kPipeline);
     Pipeline& pipeline = loading.config.pipeline;
     read_number(reporter, map.get("burst"), pipeline.burst, 1, 256);
+    read_bool(reporter, map.get("memoize"), pipeline.memoize);
+    read_number(reporter, map.get("shadow_check"), pipeline.shadow_check, 0, 1'000'000'000);
     Metadata metadata{};
     read_choice(reporter, map.get("metadata"), metadata, kMetadata);
     const auto prefetch = map.get("prefetch");
@@ -105,10 +105,6 @@ void read_machine(Loading& loading, const MapReader& top) {
     if (const auto workers = top.get("workers")) read_workers(loading, *workers);
     if (const auto memory = top.get("memory")) read_memory(loading, *memory);
     if (const auto pipeline = top.get("pipeline")) read_pipeline(loading, *pipeline);
-    if (const auto sessions = top.get("sessions")) {
-        const MapReader map(loading.reporter, *sessions, kSessions);
-        read_number(loading.reporter, map.get("capacity"), loading.config.sessions.capacity, 1, 1u << 28);
-    }
 }
 
 }  // namespace cachewire::config

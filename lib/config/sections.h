@@ -81,7 +81,8 @@ struct Loading {
     std::vector<Value> rule_ports;
 };
 
-void read_machine(Loading& loading, const MapReader& top);  // eal, workers, memory, pipeline, sessions
+void read_machine(Loading& loading, const MapReader& top);  // eal, workers, memory, pipeline
+void read_sessions(Loading& loading, const MapReader& top);
 void read_ports(Loading& loading, const MapReader& top);
 void read_qos(Loading& loading, const MapReader& top);
 void read_acls(Loading& loading, const MapReader& top);

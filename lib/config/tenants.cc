@@ -16,13 +16,15 @@ constexpr Key kTenant[] = {{"name"},
                            {"policer"},
                            {"interfaces"},
                            {"routes"},
-                           {"quota", kLater},
-                           {"rpf", kLater},
-                           {"midstream", kLater}};
+                           {"quota"},
+                           {"midstream"},
+                           {"rpf", kLater}};
+constexpr Key kQuota[] = {{"sessions"}, {"new_sessions_per_second"}};
 constexpr Key kMatch[] = {{"port"}, {"vlan"}, {"inner_vlan"}};
 constexpr Key kPolicer[] = {{"in"}, {"out"}};
 constexpr Choice<SessionMode> kSessions[] = {
-    {"track", SessionMode::track}, {"none", SessionMode::none}, {"cache", std::nullopt}};
+    {"track", SessionMode::track}, {"cache", SessionMode::cache}, {"none", SessionMode::none}};
+constexpr Choice<Midstream> kMidstream[] = {{"deny", Midstream::deny}, {"allow", Midstream::allow}};
 
 void read_optional_vlan(Reporter& reporter, const std::optional<Value>& value, std::optional<std::uint16_t>& out) {
     // 0: untagged or priority-tagged. 4095 is reserved (IEEE 802.1Q 9.6).
@@ -49,6 +51,14 @@ void read_match(Loading& loading, const Value& item, Tenant& tenant, std::size_t
     tenant.match.push_back(match);
 }
 
+void read_quota(Reporter& reporter, const Value& value, Quota& quota) {
+    const MapReader map(reporter, value, kQuota);
+    if (const auto sessions = read_integer(reporter, map.get("sessions"), 1, 1u << 28))
+        quota.sessions = static_cast<std::uint32_t>(*sessions);
+    if (const auto rate = read_integer(reporter, map.get("new_sessions_per_second"), 1, 1'000'000'000))
+        quota.new_sessions_per_second = static_cast<std::uint32_t>(*rate);
+}
+
 void read_tenant(Loading& loading, const Value& item, std::map<std::uint16_t, std::string>& ids) {
     Reporter& reporter = loading.reporter;
     const MapReader map(reporter, item, kTenant);
@@ -69,9 +79,11 @@ void read_tenant(Loading& loading, const Value& item, std::map<std::uint16_t, st
     if (tenant.acl && loading.config.acls[*tenant.acl].stateful) tenant.sessions = SessionMode::track;
     const auto sessions = map.get("sessions");
     read_choice(reporter, sessions, tenant.sessions, kSessions);
-    if (tenant.acl && loading.config.acls[*tenant.acl].stateful && tenant.sessions == SessionMode::none) {
+    if (tenant.acl && loading.config.acls[*tenant.acl].stateful && tenant.sessions != SessionMode::track) {
         reporter.error(*sessions, "a stateful list needs sessions; allowed: track");
     }
+    if (const auto quota = map.get("quota")) read_quota(reporter, *quota, tenant.quota);
+    read_choice(reporter, map.get("midstream"), tenant.midstream, kMidstream);
     if (const auto policer = map.get("policer")) {
         const MapReader directions(reporter, *policer, kPolicer);
         tenant.policer_in = loading.policers.resolve(reporter, directions.get("in"));

@@ -80,6 +80,7 @@ constexpr Unit kRates[] = {
 constexpr std::size_t kFirstPacketRate = 5;
 constexpr Unit kSizes[] = {{"B", 1},     {"KiB", 1ull << 10}, {"MiB", 1ull << 20}, {"GiB", 1ull << 30},
                            {"kB", 1000}, {"MB", 1000'000},    {"GB", 1000'000'000}};
+constexpr Unit kPercent[] = {{"%", 1}};
 constexpr Unit kTimes[] = {{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3600'000}, {"d", 86'400'000}};
 
 }  // namespace
@@ -116,6 +117,11 @@ std::optional<std::uint64_t> parse_size(std::string_view text, std::string& why)
 std::optional<std::uint64_t> parse_time(std::string_view text, std::string& why) {
     std::size_t unit = 0;
     return parse_quantity(text, kTimes, "30s", unit, why);
+}
+
+std::optional<std::uint64_t> parse_percent(std::string_view text, std::string& why) {
+    std::size_t unit = 0;
+    return parse_quantity(text, kPercent, "90%", unit, why);
 }
 
 std::optional<Range> parse_range(std::string_view text, std::string& why) {

@@ -28,6 +28,9 @@ std::optional<std::uint64_t> parse_size(std::string_view text, std::string& why)
 // "500ms", "30s", "2m", "2h", "1d": milliseconds.
 std::optional<std::uint64_t> parse_time(std::string_view text, std::string& why);
 
+// "90%": 90.
+std::optional<std::uint64_t> parse_percent(std::string_view text, std::string& why);
+
 // "80" or "80-443", both ends included.
 struct Range {
     std::uint64_t first, last;

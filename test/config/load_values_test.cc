@@ -185,6 +185,45 @@ qos: {policers: [{name: slow, type: single, rate: 2.5Mbit, burst: 64KiB, account
     CHECK(c.policers[1].burst_bytes == 0);
 }
 
+TEST_CASE("config: sessions, their time-outs and each tenant's quota", "[config]") {
+    const Config defaults = load("version: 1\nports: [{name: wan, device: net_null0}]\ntenants: [{name: a, id: 1}]\n");
+    CHECK(defaults.sessions.high_watermark_percent == 90);
+    CHECK(defaults.sessions.on_full == config::OnFull::evict_embryonic);
+    CHECK(defaults.sessions.timeouts.established_tcp == 7200);
+    CHECK_FALSE(defaults.tenants[0].quota.sessions);
+    CHECK_FALSE(defaults.tenants[0].quota.new_sessions_per_second);
+    CHECK(defaults.tenants[0].midstream == config::Midstream::deny);
+
+    const Config c = load(R"(
+version: 1
+ports: [{name: wan, device: net_null0}]
+tenants:
+  - {name: a, id: 1, sessions: cache, midstream: allow, quota: {sessions: 200000, new_sessions_per_second: 20000}}
+  - {name: b, id: 2, quota: {sessions: 7}}
+sessions:
+  capacity: 1000
+  high_watermark: 75%
+  on_full: deny_new
+  timeouts: {new: 1s, established_udp: 2s, established_tcp: 3h, half_close: 4m, time_wait: 5s, closed: 6000ms, icmp: 7d}
+)");
+    CHECK(c.tenants[0].sessions == config::SessionMode::cache);
+    CHECK(c.tenants[0].midstream == config::Midstream::allow);
+    CHECK(c.tenants[0].quota.sessions == 200000u);
+    CHECK(c.tenants[0].quota.new_sessions_per_second == 20000u);
+    CHECK(c.tenants[1].quota.sessions == 7u);
+    CHECK_FALSE(c.tenants[1].quota.new_sessions_per_second);
+    CHECK(c.sessions.high_watermark_percent == 75);
+    CHECK(c.sessions.on_full == config::OnFull::deny_new);
+    const config::Timeouts& t = c.sessions.timeouts;
+    CHECK(t.fresh == 1);
+    CHECK(t.established_udp == 2);
+    CHECK(t.established_tcp == 3 * 3600);
+    CHECK(t.half_close == 240);
+    CHECK(t.time_wait == 5);
+    CHECK(t.closed == 6);
+    CHECK(t.icmp == 7 * 86400);
+}
+
 TEST_CASE("config: JSON and aliases within bounds are read", "[config]") {
     const Config c = load(
         "{\n\t\"version\": 1,\n\t\"ports\": [{\"name\": \"wan\", \"device\": \"net_tap0,iface=a\", \"mtu\": "

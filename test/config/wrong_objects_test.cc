@@ -45,6 +45,37 @@ const WrongFile kCases[] = {
      "f.yaml:5:12: error: tenants[1].name: a second tenant named 'red'; the first stands in line 4\n"},
     {kPort, "acl: [{name: a, stateful: true}]\ntenants: [{name: red, id: 1, acl: a, sessions: none}]\n",
      "f.yaml:4:48: error: tenants[0].sessions: a stateful list needs sessions; allowed: track\n"},
+    {kPort, "acl: [{name: a, stateful: true}]\ntenants: [{name: red, id: 1, acl: a, sessions: cache}]\n",
+     "f.yaml:4:48: error: tenants[0].sessions: a stateful list needs sessions; allowed: track\n"},
+    {kPort, "tenants: [{name: red, id: 1, sessions: on}]\n",
+     "f.yaml:3:40: error: tenants[0].sessions: 'on' is not known; allowed: track | cache | none\n"},
+    {kPort, "tenants: [{name: red, id: 1, midstream: permit}]\n",
+     "f.yaml:3:41: error: tenants[0].midstream: 'permit' is not known; allowed: deny | allow\n"},
+    {kPort, "tenants: [{name: red, id: 1, quota: {sessions: 0, new_sessions_per_second: 2k, rate: 1}}]\n",
+     "f.yaml:3:48: error: tenants[0].quota.sessions: '0' is out of range; allowed: 1 to 268435456\n"
+     "f.yaml:3:76: error: tenants[0].quota.new_sessions_per_second: '2k' is not a number; allowed: 1 to "
+     "1000000000\n"
+     "f.yaml:3:80: error: tenants[0].quota.rate: unknown key; allowed: sessions, new_sessions_per_second, "
+     "description\n"},
+    {kPort, "tenants: [{name: red, id: 1, quota: 5}]\n",
+     "f.yaml:3:37: error: tenants[0].quota: is a single value; allowed: a map of keys\n"},
+    {kPort, "sessions: {high_watermark: 0%, on_full: evict, timeouts: {new: 500ms, icmp: 10, closed: 1.5s}}\n",
+     "f.yaml:3:28: error: sessions.high_watermark: '0%' is out of range; allowed: 1% to 100%\n"
+     "f.yaml:3:41: error: sessions.on_full: 'evict' is not known; allowed: evict_embryonic | deny_new\n"
+     "f.yaml:3:64: error: sessions.timeouts.new: '500ms' is out of range; allowed: 1s to 365d in whole seconds\n"
+     "f.yaml:3:77: error: sessions.timeouts.icmp: '10' has no unit; allowed: a number and one of ms, s, m, h, d; "
+     "allowed: 1s to 365d in whole seconds\n"
+     "f.yaml:3:89: error: sessions.timeouts.closed: '1.5s' is out of range; allowed: 1s to 365d in whole seconds\n"},
+    {kPort, "sessions: {high_watermark: 101%}\n",
+     "f.yaml:3:28: error: sessions.high_watermark: '101%' is out of range; allowed: 1% to 100%\n"},
+    {kPort, "sessions: {high_watermark: 90}\n",
+     "f.yaml:3:28: error: sessions.high_watermark: '90' has no unit; allowed: a number and one of %; allowed: 1% to "
+     "100%\n"},
+    {kPort, "sessions: {timeouts: {time_wait: 366d, syn: 5s}}\n",
+     "f.yaml:3:34: error: sessions.timeouts.time_wait: '366d' is out of range; allowed: 1s to 365d in whole "
+     "seconds\n"
+     "f.yaml:3:40: error: sessions.timeouts.syn: unknown key; allowed: new, established_udp, established_tcp, "
+     "half_close, time_wait, closed, icmp, description\n"},
     {kPort, "interfaces: [{port: wan, vlan: 0}]\n",
      "f.yaml:3:32: error: interfaces[0].vlan: '0' is out of range; allowed: 1 to 4094\n"},
     {kPort, "interfaces: [{port: wan, vlan: 010}]\n",
