@@ -14,8 +14,31 @@
 
 namespace cachewire::session {
 
-enum class State : std::uint8_t { free, fresh, established, half_close, time_wait, closed };
-inline constexpr std::size_t kStates = 6;
+// fresh: nobody has confirmed it. one_sided: TCP, its first side goes on and no reply has been seen. reset_*: closed on
+// probation, by that direction's RST, which may be forged.
+enum class State : std::uint8_t {
+    free,
+    fresh,
+    established,
+    half_close,
+    time_wait,
+    closed,
+    one_sided,
+    reset_forward,
+    reset_reverse
+};
+inline constexpr std::size_t kStates = 9;
+inline constexpr std::uint32_t kNone = 0xffffffff;  // no entry
+
+// Those that may go when the table runs full: not confirmed yet, or over.
+inline constexpr bool is_expendable(State state) noexcept {
+    return state == State::fresh || state == State::one_sided || state == State::closed || state == State::time_wait;
+}
+// Those whose end counts as closed and not as expired.
+inline constexpr bool is_over(State state) noexcept {
+    return state == State::closed || state == State::time_wait || state == State::reset_forward ||
+           state == State::reset_reverse;
+}
 
 // HotEntry::state_and_flags: low four bits State, then flags.
 inline constexpr std::uint8_t kStateMask = 0x0f;
@@ -42,8 +65,10 @@ struct alignas(base::kCacheLine) HotEntry {
     std::uint16_t route_generation;   // 48  compared with the VRF's by every packet; of both next hops
     std::uint16_t last_seen;          // 50  coarse clock, written by every packet
     std::uint16_t packets[2];         // 52  deltas, written by every packet, flushed to the cold entry at half range
-    std::uint32_t bytes[2];           // 56  deltas, the same; bytes[0] links the free list while the state is free
+    std::uint32_t bytes[2];           // 56  deltas, the same; bytes[0] links the free list while the state is free;
+                                      //     bytes[1] of a companion is the forward entry's number
 
+    [[nodiscard]] bool is_companion() const noexcept { return (state_and_flags & kCompanion) != 0; }
     [[nodiscard]] State state() const noexcept { return static_cast<State>(state_and_flags & kStateMask); }
     void set_state(State state) noexcept {
         state_and_flags = static_cast<std::uint8_t>((state_and_flags & ~kStateMask) | static_cast<std::uint8_t>(state));
@@ -66,7 +91,7 @@ struct alignas(base::kCacheLine) ColdEntry {
     std::uint64_t packets[2];   // 24  totals, without the hot entry's deltas
     std::uint64_t bytes[2];     // 40
     std::uint32_t idle_ticks;   // 56  the walk's: idle time before last_seen, valid with kNoPacketSince
-    std::uint32_t reserved;     // 60
+    std::uint32_t companion;    // 60  the session's companion, or kNone; read when it ends and by requests
 };
 static_assert(sizeof(ColdEntry) == base::kCacheLine);
 static_assert(sizeof(net::FlowKey) - net::kFlowIdentityBytes == offsetof(ColdEntry, rule));

@@ -32,17 +32,22 @@ unsigned shift_of_tick(std::uint64_t tsc_hz) noexcept {
 
 }  // namespace
 
-Table::Table(std::uint32_t capacity, int socket_id, std::uint64_t tsc_hz, const Timeouts& timeouts)
-    : tick_shift_(shift_of_tick(tsc_hz)), memory_(take_memory(capacity, socket_id)) {
+Table::Table(std::uint32_t capacity, int socket_id, std::uint64_t tsc_hz, const Timeouts& timeouts,
+             std::shared_ptr<SharedQuotas> quotas)
+    : tick_shift_(shift_of_tick(tsc_hz)),
+      tsc_hz_(tsc_hz),
+      memory_(take_memory(capacity, socket_id)),
+      quotas_(quotas != nullptr ? std::move(quotas) : std::make_shared<SharedQuotas>(), tsc_hz),
+      uses_(kTenantSlots) {
     std::byte* at = memory_.data();
-    header_ = new (at) Header{Header::kMagic, Header::kVersion, capacity, Index::buckets_for(capacity), kNone, 0, 0};
+    header_ = new (at) Header{Header::kMagic, Header::kVersion, capacity, Index::buckets_for(capacity), kNone, 0, 0, 0};
     at += sizeof(Header);
     index_ = Index(reinterpret_cast<Bucket*>(at), header_->buckets);
     at += sizeof(Bucket) * header_->buckets;
     hot_ = reinterpret_cast<HotEntry*>(at);
     at += sizeof(HotEntry) * capacity;
     cold_ = reinterpret_cast<ColdEntry*>(at);
-    set_timeouts(tsc_hz, timeouts);
+    configure({.timeouts = timeouts}, ~std::uint64_t{0});
 }
 
 std::size_t Table::memory_needed(std::uint32_t capacity) noexcept {
@@ -50,10 +55,18 @@ std::size_t Table::memory_needed(std::uint32_t capacity) noexcept {
     return base::HugeArray::mapped_bytes(sizeof(Header) + sizeof(Bucket) * Index::buckets_for(capacity) + entries);
 }
 
-void Table::set_timeouts(std::uint64_t tsc_hz, const Timeouts& timeouts) noexcept {
+void Table::configure(const Settings& settings, std::uint64_t version) noexcept {
+    set_timeouts(settings.timeouts);
+    const std::uint64_t mark = std::uint64_t{header_->capacity} * settings.high_watermark_percent / 100;
+    mark_ = static_cast<std::uint32_t>(std::max<std::uint64_t>(mark, 1));
+    on_full_ = settings.on_full;
+    settings_version_ = version;
+}
+
+void Table::set_timeouts(const Timeouts& timeouts) noexcept {
     // Rounded up, and the walk erases what is older than this: never before the time-out. Over 30 years means never.
     const auto ticks = [&](std::uint64_t seconds) {
-        const std::uint64_t cycles = std::min(seconds, std::uint64_t{1'000'000'000}) * tsc_hz;
+        const std::uint64_t cycles = std::min(seconds, std::uint64_t{1'000'000'000}) * tsc_hz_;
         return static_cast<std::uint32_t>(
             std::min((cycles + cycles_per_tick() - 1) >> tick_shift_, std::uint64_t{0xffffffff}));
     };
@@ -61,8 +74,10 @@ void Table::set_timeouts(std::uint64_t tsc_hz, const Timeouts& timeouts) noexcep
     row(State::fresh).fill(ticks(timeouts.fresh));
     row(State::established) = {ticks(timeouts.established_udp), ticks(timeouts.established_tcp), ticks(timeouts.icmp)};
     row(State::half_close).fill(ticks(timeouts.half_close));
+    row(State::one_sided).fill(ticks(timeouts.half_close));
     row(State::time_wait).fill(ticks(timeouts.time_wait));
-    row(State::closed).fill(ticks(timeouts.closed));
+    for (const State state : {State::closed, State::reset_forward, State::reset_reverse})
+        row(state).fill(ticks(timeouts.closed));
 }
 
 void Table::lookup(std::span<const net::FlowKey* const> keys, std::span<const std::uint32_t> hashes,
@@ -85,7 +100,7 @@ void Table::lookup(std::span<const net::FlowKey* const> keys, std::span<const st
         if (first[i] == kNone) continue;
         const Match match = match_key(hot_[first[i]], *keys[i]);
         // Another key with this tag: one in 8192 look-ups of a full table takes the long way.
-        found[i] = match.any ? Found{first[i], match.reverse} : find(places[i], *keys[i]);
+        found[i] = match.any ? resolve(first[i], match.reverse) : find(places[i], *keys[i]);
     }
 }
 
@@ -93,33 +108,73 @@ Found Table::find(const Index::Place& at, const net::FlowKey& key) const noexcep
     for (unsigned mask = index_.candidates(at); mask != 0; mask &= mask - 1) {
         const std::uint32_t i = index_.entry(at, static_cast<unsigned>(std::countr_zero(mask)));
         const Match match = match_key(hot_[i], key);
-        if (match.any) return {i, match.reverse};
+        if (match.any) return resolve(i, match.reverse);
     }
     return {kNone, false};
 }
 
-Table::Insert Table::insert(const net::FlowKey& key, std::uint32_t hash, std::uint64_t now_tsc, Found& found) noexcept {
+Table::Insert Table::insert(const net::FlowKey& key, std::uint32_t hash, std::uint64_t now_tsc, const Quota& quota,
+                            Found& found) noexcept {
     const Index::Place at = index_.place(hash);
     found = find(at, key);
     if (found.index != kNone) return Insert::exists;
-    const bool reuse = header_->free_head != kNone;
-    if (!reuse && header_->used_end == header_->capacity) {
-        table_full_.add(1);
-        return Insert::table_full;
-    }
-    const std::uint32_t i = reuse ? header_->free_head : header_->used_end;
-    if (!index_.insert(at, i)) {
-        bucket_full_.add(1);
+    const Insert admitted = admit(key.tenant, now_tsc, quota);
+    if (admitted != Insert::created) return admitted;
+    const std::uint32_t i = take_entry(at);
+    if (i == kNone) {
+        quotas_.undo(key.tenant);
+        uses_[key.tenant].bucket_full.add(1);
         return Insert::bucket_full;
     }
+    begin(i, key, hash, now_tsc);
+    count_begin(uses_[key.tenant]);
+    found = {i, false};
+    return Insert::created;
+}
+
+std::uint32_t Table::take_entry(const Index::Place& at) noexcept {
+    const bool reuse = header_->free_head != kNone;
+    const std::uint32_t i = reuse ? header_->free_head : header_->used_end;
+    if (!index_.insert(at, i)) return kNone;
     if (reuse)
         header_->free_head = hot_[i].bytes[0];
     else
         ++header_->used_end;
-    begin(i, key, hash, now_tsc);
-    found = {i, false};
-    active_.add(1);
-    created_.add(1);
+    return i;
+}
+
+void Table::free_entry(std::uint32_t index) noexcept {
+    HotEntry& hot = hot_[index];
+    const bool erased = index_.erase(index_.place(cold_[index].hash), index);
+    assert(erased);
+    static_cast<void>(erased);
+    hot.state_and_flags = static_cast<std::uint8_t>(State::free);
+    hot.outcome = kNoOutcome;
+    hot.bytes[0] = header_->free_head;
+    header_->free_head = index;
+}
+
+Table::Insert Table::add_companion(std::uint32_t forward, const net::FlowKey& key, std::uint32_t hash) noexcept {
+    assert(hot_[forward].state() != State::free && !hot_[forward].is_companion());
+    assert(cold_[forward].companion == kNone);
+    const Index::Place at = index_.place(hash);
+    if (find(at, key).index != kNone) return Insert::exists;
+    TenantUse& use = uses_[hot_[forward].tenant];
+    if (entries_in_use() == header_->capacity) {
+        use.table_full.add(1);
+        return Insert::table_full;
+    }
+    const std::uint32_t i = take_entry(at);
+    if (i == kNone) {
+        use.bucket_full.add(1);
+        return Insert::bucket_full;
+    }
+    begin(i, key, hash, 0);
+    hot_[i].set_state(State::established);  // anything but free
+    hot_[i].state_and_flags |= kCompanion;
+    hot_[i].bytes[1] = forward;
+    cold_[forward].companion = i;
+    companions_.add(1);
     return Insert::created;
 }
 
@@ -138,6 +193,7 @@ void Table::begin(std::uint32_t index, const net::FlowKey& key, std::uint32_t ha
     cold.rule = kNone;
     cold.hash = hash;
     cold.created_tsc = now_tsc;
+    cold.companion = kNone;
 }
 
 std::uint16_t Table::memoize(std::uint32_t index, OutcomeTable& outcomes, const Outcome& outcome,
@@ -151,28 +207,31 @@ std::uint16_t Table::memoize(std::uint32_t index, OutcomeTable& outcomes, const 
     return hot.outcome;
 }
 
-void Table::erase(std::uint32_t index, OutcomeTable& outcomes) noexcept {
-    HotEntry& hot = hot_[index];
-    assert(hot.state() != State::free);
-    const bool erased = index_.erase(index_.place(cold_[index].hash), index);
-    assert(erased);
-    static_cast<void>(erased);
+void Table::finish(std::uint32_t index, OutcomeTable& outcomes, base::Counter TenantUse::*why) noexcept {
+    const HotEntry& hot = hot_[index];
+    assert(hot.state() != State::free && !hot.is_companion());
+    TenantUse& use = uses_[hot.tenant];
+    count_end(use, hot.state());
+    (use.*why).add(1);
+    quotas_.release(hot.tenant);
     outcomes.release(hot.outcome);
-    if (hot.state() == State::closed || hot.state() == State::time_wait) closed_.add(1);
-    hot.state_and_flags = static_cast<std::uint8_t>(State::free);
-    hot.outcome = kNoOutcome;
-    hot.bytes[0] = header_->free_head;
-    header_->free_head = index;
-    active_.set(active_.read() - 1);
+    if (const std::uint32_t companion = cold_[index].companion; companion != kNone) {
+        free_entry(companion);
+        companions_.set(companions_.read() - 1);
+    }
+    free_entry(index);
 }
 
 void Table::restart(std::uint32_t index, OutcomeTable& outcomes, const net::FlowKey& key,
                     std::uint64_t now_tsc) noexcept {
+    if (cold_[index].companion != kNone) return finish(index, outcomes, &TenantUse::closed);
     assert(match_key(hot_[index], key).any);
+    TenantUse& use = uses_[key.tenant];
     outcomes.release(hot_[index].outcome);
+    count_end(use, hot_[index].state());
+    use.closed.add(1);
     begin(index, key, cold_[index].hash, now_tsc);
-    closed_.add(1);
-    created_.add(1);
+    count_begin(use);
 }
 
 void Table::flush(std::uint32_t index) noexcept {
@@ -209,34 +268,34 @@ bool Table::is_past_timeout(std::uint32_t index, std::uint64_t now_tsc) noexcept
     return false;
 }
 
-Table::Stats Table::stats() const noexcept {
-    return {.capacity = header_->capacity,
-            .active = active_.read(),
-            .created = created_.read(),
-            .expired = expired_.read(),
-            .closed = closed_.read(),
-            .table_full = table_full_.read(),
-            .bucket_full = bucket_full_.read(),
-            .memory_bytes = memory_.size()};
+void Table::set_state(std::uint32_t index, State state) noexcept {
+    const State before = hot_[index].state();
+    hot_[index].set_state(state);
+    if (state != before) count_change(hot_[index].tenant, before, state);
 }
 
-// fresh -> established once the reply has come and the first side has answered it: a spoofed SYN that a server answers
-// stays fresh and goes soon. FIN from one side -> half_close, from both -> time_wait. RST -> closed: it may be forged,
-// so the session stays while packets come and is gone a short time-out after the last one.
-void advance_tcp(HotEntry& entry, bool reverse, std::uint8_t tcp_flags) noexcept {
-    if (reverse) entry.state_and_flags |= kReplySeen;
-    const State state = entry.state();
-    // RFC 1337: a RST must not end TIME-WAIT early.
-    if (state == State::closed || state == State::time_wait) return;
-    if ((tcp_flags & kTcpRst) != 0) return entry.set_state(State::closed);
-    if ((tcp_flags & kTcpFin) != 0) {
-        entry.state_and_flags |= reverse ? kFinReverse : kFinForward;
-        const std::uint8_t both = kFinForward | kFinReverse;
-        return entry.set_state((entry.state_and_flags & both) == both ? State::time_wait : State::half_close);
+std::uint64_t Table::idle_cycles(std::uint32_t index, std::uint64_t now_tsc) const noexcept {
+    const std::uint64_t before = (hot_[index].last_seen & kNoPacketSince) != 0 ? cold_[index].idle_ticks : 0;
+    return (before + age_ticks(hot_[index], now_tsc)) << tick_shift_;
+}
+
+Table::Stats Table::stats() const noexcept {
+    Stats sum{};
+    sum.capacity = header_->capacity;
+    sum.active = active_.read();
+    sum.companions = companions_.read();
+    sum.memory_bytes = memory_.size();
+    for (const TenantUse& use : uses_) {
+        sum.created += use.created.read();
+        sum.expired += use.expired.read();
+        sum.evicted += use.evicted.read();
+        sum.closed += use.closed.read();
+        sum.killed += use.killed.read();
+        sum.quota_denied += use.quota_denied.read();
+        sum.table_full += use.table_full.read();
+        sum.bucket_full += use.bucket_full.read();
     }
-    const bool answered =
-        !reverse && (entry.state_and_flags & kReplySeen) != 0 && (tcp_flags & (kTcpSyn | kTcpAck)) == kTcpAck;
-    if (state == State::fresh && answered) entry.set_state(State::established);
+    return sum;
 }
 
 }  // namespace cachewire::session

@@ -5,6 +5,10 @@
 // the same entry. Memory is the table's own mapping, taken and filled at construction; nothing is allocated afterwards.
 // Header, index and entries hold numbers and no pointers.
 //
+// Limits. A new session needs room in its tenant's quota. From the high-water mark on the table asks for relief: the
+// owner calls relieve() where it holds no entry's number, and sessions that nobody has confirmed, or that are over,
+// make room for as many as have begun. Those of the tenant that has more than its share of them go; others never do.
+//
 // Time. last_seen counts ticks of 2^n TSC cycles, n chosen so that a tick is between 1/8 and 1/4 s, in its upper 15
 // bits, which wrap after at least 4096 s. The expiry walk must come by every entry within half of that. It moves idle
 // time that grows old into the cold entry and marks the stamp in its lowest bit, so a time-out may be longer than the
@@ -13,7 +17,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "base/counter.h"
 #include "base/huge_array.h"
@@ -22,10 +28,12 @@
 #include "session/entry.h"
 #include "session/index.h"
 #include "session/outcome.h"
+#include "session/quota.h"
+#include "session/settings.h"
+#include "session/tcp_state.h"
 
 namespace cachewire::session {
 
-inline constexpr std::uint32_t kNone = 0xffffffff;
 inline constexpr std::uint32_t kMaxCapacity = 1u << 28;
 inline constexpr unsigned kMaxLookup = 64;
 
@@ -34,25 +42,36 @@ struct Found {
     bool reverse;
 };
 
-struct Timeouts {  // seconds
-    std::uint32_t fresh = 5, established_udp = 30, established_tcp = 7200, half_close = 120, time_wait = 30, closed = 5,
-                  icmp = 10;
+// worker: rw; telemetry: ro. By tenant slot. A session that has begun is active or has ended in one of four ways:
+// created = active + expired + evicted + closed + killed.
+struct alignas(base::kCacheLine) TenantUse {
+    std::array<base::Counter, kStates> states;  // sessions by state; [free] stays 0
+    base::Counter active, expendable;           // gauges: all sessions, those that may be evicted
+    base::Counter created, expired, evicted, closed, killed;
+    base::Counter quota_denied, table_full, bucket_full;  // sessions that did not begin
 };
 
 class Table {
   public:
     struct Stats {
-        std::uint64_t capacity, active, created, expired, closed, table_full, bucket_full, memory_bytes;
+        std::uint64_t capacity, active, companions, created, expired, evicted, closed, killed, quota_denied, table_full,
+            bucket_full, memory_bytes;
     };
-    enum class Insert : std::uint8_t { created, exists, table_full, bucket_full };
+    enum class Insert : std::uint8_t { created, exists, table_full, bucket_full, quota_denied };
 
     // `capacity` sessions on `socket_id` (-1: any). Throws base::MachineError with the memory needed.
-    Table(std::uint32_t capacity, int socket_id, std::uint64_t tsc_hz, const Timeouts& timeouts);
+    // `quotas` is shared with the other workers' tables; null: this table's own.
+    Table(std::uint32_t capacity, int socket_id, std::uint64_t tsc_hz, const Timeouts& timeouts,
+          std::shared_ptr<SharedQuotas> quotas = nullptr);
     Table(const Table&) = delete;
     Table& operator=(const Table&) = delete;
 
     // Bytes that a table of `capacity` maps; for the start-up log.
     static std::size_t memory_needed(std::uint32_t capacity) noexcept;
+
+    // Owner. `version` is the caller's: it tells whether these are the settings in force.
+    void configure(const Settings& settings, std::uint64_t version) noexcept;
+    [[nodiscard]] std::uint64_t settings_version() const noexcept { return settings_version_; }
 
     // Fetches the two buckets of a hash; callers do it for all lanes before look-up.
     void prefetch(std::uint32_t hash) const noexcept { index_.prefetch(index_.place(hash)); }
@@ -63,7 +82,15 @@ class Table {
     // Finds first, so two packets of one new flow in a burst make one session. On created, the hot entry holds the key,
     // state fresh, no outcome, no next hops and zero counts, the cold entry the first-packet fields, creation time and
     // hash.
-    Insert insert(const net::FlowKey& key, std::uint32_t hash, std::uint64_t now_tsc, Found& found) noexcept;
+    Insert insert(const net::FlowKey& key, std::uint32_t hash, std::uint64_t now_tsc, const Quota& quota,
+                  Found& found) noexcept;
+    Insert insert(const net::FlowKey& key, std::uint32_t hash, std::uint64_t now_tsc, Found& found) noexcept {
+        return insert(key, hash, now_tsc, Quota{}, found);
+    }
+    // A second tuple under which session `forward` is found: `key` is the reply's, where translation or another tenant
+    // make it differ. One a session; it ends with the session. A look-up costs one line more and gives the forward
+    // entry, which alone holds state. exists: `key` belongs to a session already.
+    Insert add_companion(std::uint32_t forward, const net::FlowKey& key, std::uint32_t hash) noexcept;
 
     // A session's reference to its outcome changes in these four places and nowhere else.
     //
@@ -71,9 +98,10 @@ class Table {
     // index is left the session goes on without a memo. Returns the index.
     std::uint16_t memoize(std::uint32_t index, OutcomeTable& outcomes, const Outcome& outcome,
                           std::uint16_t policy_generation, std::uint32_t rule) noexcept;
-    void erase(std::uint32_t index, OutcomeTable& outcomes) noexcept;
+    void erase(std::uint32_t index, OutcomeTable& outcomes) noexcept { finish(index, outcomes, &TenantUse::killed); }
     // A new connection over the tuple of one that is over (can_restart): `key` gives the forward direction from now on.
-    // Entry and index stay, all else is as after insert().
+    // Entry and index stay, all else is as after insert(). A session with a companion ends instead, so that its next
+    // look-up finds none: who made the companion has to make it anew.
     void restart(std::uint32_t index, OutcomeTable& outcomes, const net::FlowKey& key, std::uint64_t now_tsc) noexcept;
     // Looks at `max_entries` entries from where the last call stopped and erases those past their time-out; returns how
     // many. `visit(HotEntry&)` is called for each that stays: keep_generations_stale() has its place there.
@@ -82,6 +110,13 @@ class Table {
     unsigned expire(std::uint64_t now_tsc, unsigned max_entries, OutcomeTable& outcomes) noexcept {
         return expire(now_tsc, max_entries, outcomes, [](HotEntry&) {});
     }
+
+    // Whether relief is due, and giving it: at most kReliefEntries entries are looked at for each session that began or
+    // failed to since the last call, so the walk comes round before a tenth of the capacity has been used up. Returns
+    // how many sessions it ended.
+    static constexpr unsigned kReliefEntries = 16;
+    [[nodiscard]] bool needs_relief() const noexcept { return relief_due_ != 0; }
+    unsigned relieve(OutcomeTable& outcomes) noexcept;
 
     // A packet of `frame_length` L2 bytes: counts, last-seen, and the state machine (tcp_flags are ignored for other
     // protocols).
@@ -95,6 +130,8 @@ class Table {
         if ((packets & 0x8000) != 0 || (bytes & 0x80000000) != 0) flush(index);
         advance(entry, reverse, tcp_flags);
     }
+    // Moves the session on by hand: requests and tests. Not to State::free.
+    void set_state(std::uint32_t index, State state) noexcept;
     // Moves the hot entry's counts to the cold one.
     void flush(std::uint32_t index) noexcept;
 
@@ -112,66 +149,84 @@ class Table {
         return static_cast<std::uint16_t>(stamp(now_tsc) - (entry.last_seen & ~kNoPacketSince)) >> 1;
     }
     [[nodiscard]] std::uint64_t cycles_per_tick() const noexcept { return std::uint64_t{1} << tick_shift_; }
-    [[nodiscard]] Stats stats() const noexcept;  // any thread
+    // Since the session's last packet.
+    [[nodiscard]] std::uint64_t idle_cycles(std::uint32_t index, std::uint64_t now_tsc) const noexcept;
+    [[nodiscard]] Stats stats() const noexcept;                                                      // any thread
+    [[nodiscard]] const TenantUse& use(std::size_t tenant) const noexcept { return uses_[tenant]; }  // any thread
     [[nodiscard]] base::HugeArray::Pages pages() const noexcept { return memory_.pages(); }
 
   private:
     // First line of the mapping: enough to check and adopt a table that another process left.
     struct alignas(base::kCacheLine) Header {
         static constexpr std::uint64_t kMagic = 0x6877'6361'7373'6573;
-        static constexpr std::uint32_t kVersion = 1;
+        static constexpr std::uint32_t kVersion = 2;
         std::uint64_t magic;
         std::uint32_t version;
         std::uint32_t capacity;
         std::uint32_t buckets;
         std::uint32_t free_head;  // last freed entry, linked through bytes[0]; kNone: none
         std::uint32_t used_end;
-        std::uint32_t cursor;  // where the expiry walk goes on
+        std::uint32_t cursor;         // where the expiry walk goes on
+        std::uint32_t relief_cursor;  // where the walk for relief goes on
     };
     enum TimeoutClass { kOther, kTcp, kIcmp, kTimeoutClasses };
 
+    // What a match of this entry means: itself, or the session that it is a companion of. The companion's tuple is the
+    // reply's, so that way round is the session's reverse direction.
+    [[nodiscard]] Found resolve(std::uint32_t index, bool reverse) const noexcept {
+        if (!hot_[index].is_companion()) return {index, reverse};
+        return {hot_[index].bytes[1], !reverse};
+    }
     [[nodiscard]] Found find(const Index::Place& at, const net::FlowKey& key) const noexcept;
     [[nodiscard]] bool is_past_timeout(std::uint32_t index, std::uint64_t now_tsc) noexcept;
     void begin(std::uint32_t index, const net::FlowKey& key, std::uint32_t hash, std::uint64_t now_tsc) noexcept;
+    [[nodiscard]] Insert admit(std::uint16_t tenant, std::uint64_t now_tsc, const Quota& quota) noexcept;
+    // Links a free entry under the hash; kNone: both buckets are full. There is a free one.
+    [[nodiscard]] std::uint32_t take_entry(const Index::Place& at) noexcept;
+    void free_entry(std::uint32_t index) noexcept;
+    void finish(std::uint32_t index, OutcomeTable& outcomes, base::Counter TenantUse::*why) noexcept;
+    [[nodiscard]] std::uint32_t entries_in_use() const noexcept {
+        return static_cast<std::uint32_t>(active_.read() + companions_.read());
+    }
+    [[nodiscard]] bool can_be_evicted(const HotEntry& entry) const noexcept;
+    void count_begin(TenantUse& use) noexcept;
+    void count_end(TenantUse& use, State state) noexcept;
+    void count_change(std::uint16_t tenant, State before, State after) noexcept;
+    void count_expendable(TenantUse& use, bool more) noexcept;
     void advance(HotEntry& entry, bool reverse, std::uint8_t tcp_flags) noexcept;
-    void set_timeouts(std::uint64_t tsc_hz, const Timeouts& timeouts) noexcept;
+    void set_timeouts(const Timeouts& timeouts) noexcept;
 
     HotEntry* hot_ = nullptr;
     ColdEntry* cold_ = nullptr;
     Index index_;
     unsigned tick_shift_ = 0;
     Header* header_ = nullptr;
+    std::uint32_t mark_ = 0;        // entries in use from which on_full acts
+    std::uint32_t relief_due_ = 0;  // sessions that began or failed to since, at the mark
+    OnFull on_full_ = OnFull::evict_embryonic;
+    std::uint64_t tsc_hz_;
+    std::uint64_t settings_version_ = ~std::uint64_t{0};
     std::array<std::array<std::uint32_t, kTimeoutClasses>, kStates> timeout_ticks_{};
     base::HugeArray memory_;
+    QuotaCredit quotas_;
 
-    // worker: rw; telemetry: ro. Apart from what every packet reads.
-    alignas(base::kCacheLine) base::Counter active_, created_, expired_, closed_, table_full_, bucket_full_;
+    // Gauges of the whole table that decisions need; events are counted by tenant and summed by who asks. Apart from
+    // what every packet reads. worker: rw; telemetry: ro
+    alignas(base::kCacheLine) base::Counter active_, companions_, active_tenants_, expendable_, expendable_tenants_;
+    std::vector<TenantUse> uses_;
 };
-
-inline constexpr std::uint8_t kProtoIcmp = 1, kProtoTcp = 6, kProtoIcmp6 = 58;
-inline constexpr std::uint8_t kTcpFin = 0x01, kTcpSyn = 0x02, kTcpRst = 0x04, kTcpAck = 0x10;
-
-// The first segment of a connection: SYN and none of ACK, RST, FIN.
-inline bool begins_connection(std::uint8_t tcp_flags) noexcept {
-    return (tcp_flags & (kTcpSyn | kTcpAck | kTcpRst | kTcpFin)) == kTcpSyn;
-}
-
-// A packet that begins a connection found one that is over: its tuple is free to be used again (RFC 9293 3.6.1).
-inline bool can_restart(const HotEntry& entry, std::uint8_t tcp_flags) noexcept {
-    return entry.proto == kProtoTcp && begins_connection(tcp_flags) &&
-           (entry.state() == State::time_wait || entry.state() == State::closed);
-}
-
-void advance_tcp(HotEntry& entry, bool reverse, std::uint8_t tcp_flags) noexcept;
 
 inline void Table::advance(HotEntry& entry, bool reverse, std::uint8_t tcp_flags) noexcept {
     if (entry.proto == kProtoTcp) {
         // Nearly every packet: an established connection goes on.
-        if (entry.state() == State::established && (tcp_flags & (kTcpFin | kTcpRst)) == 0) return;
+        const State before = entry.state();
+        if (before == State::established && (tcp_flags & (kTcpFin | kTcpRst)) == 0) return;
         advance_tcp(entry, reverse, tcp_flags);
+        if (entry.state() != before) count_change(entry.tenant, before, entry.state());
     } else if (reverse && entry.state() == State::fresh) {
         entry.state_and_flags |= kReplySeen;
         entry.set_state(State::established);
+        count_change(entry.tenant, State::fresh, State::established);
     }
 }
 
@@ -183,16 +238,15 @@ unsigned Table::expire(std::uint64_t now_tsc, unsigned max_entries, OutcomeTable
     unsigned erased = 0;
     for (std::uint32_t k = 0; k < n; ++k, i = i + 1 == end ? 0 : i + 1) {
         HotEntry& entry = hot_[i];
-        if (entry.state() == State::free) continue;
+        if (entry.state() == State::free || entry.is_companion()) continue;
         if (!is_past_timeout(i, now_tsc)) {
             visit(entry);
             continue;
         }
-        erase(i, outcomes);
+        finish(i, outcomes, is_over(entry.state()) ? &TenantUse::closed : &TenantUse::expired);
         ++erased;
     }
     header_->cursor = i;
-    expired_.add(erased);
     return erased;
 }
 

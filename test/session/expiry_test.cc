@@ -71,7 +71,7 @@ TEST_CASE("expiry: each state and protocol ends after its own time-out, never be
             INFO("proto " << unsigned{c.proto} << " state " << static_cast<int>(c.state) << " from " << begin);
             Table table(4, -1, kHz, timeouts);
             OutcomeTable outcomes;
-            table.hot(add(table, test::key_v4(1, 1, 2, 2, c.proto), begin)).set_state(c.state);
+            table.set_state(add(table, test::key_v4(1, 1, 2, 2, c.proto), begin), c.state);
             const std::uint64_t age = age_at_end(table, outcomes, begin, 50, 400 * kHz);
             CHECK(age >= c.seconds * kHz);
             CHECK(age <= c.seconds * kHz + 2 * table.cycles_per_tick() + 50);
@@ -95,14 +95,14 @@ TEST_CASE("expiry: a time-out longer than the clock's range is kept, through sev
     for (const std::uint64_t begin : {std::uint64_t{0}, std::uint64_t{4'194'304 - 128}, std::uint64_t{987654321}}) {
         Table table(4, -1, kHz, timeouts);
         OutcomeTable outcomes;
-        table.hot(add(table, test::key_v4(1, 1, 2, 2, session::kProtoTcp), begin)).set_state(State::established);
+        table.set_state(add(table, test::key_v4(1, 1, 2, 2, session::kProtoTcp), begin), State::established);
         for (const std::uint64_t step : {std::uint64_t{1000}, std::uint64_t{2'000'000}}) {
             INFO("from " << begin << ", walked every " << step / kHz << " s");
             table.touch(0, false, session::kTcpAck, 64, begin);
             const std::uint64_t age = age_at_end(table, outcomes, begin, step, 3 * std::uint64_t{kDay} * kHz);
             CHECK(age >= kDay * kHz);
             CHECK(age <= kDay * kHz + 2 * table.cycles_per_tick() + step);
-            table.hot(add(table, test::key_v4(1, 1, 2, 2, session::kProtoTcp), begin)).set_state(State::established);
+            table.set_state(add(table, test::key_v4(1, 1, 2, 2, session::kProtoTcp), begin), State::established);
         }
     }
 }
@@ -115,7 +115,7 @@ TEST_CASE("expiry: old idle time does not count after a packet, whatever the clo
     Table table(1, -1, kHz, timeouts);
     const std::uint64_t tick = table.cycles_per_tick();
     const std::uint32_t index = add(table, test::key_v4(1, 1, 2, 2, session::kProtoTcp), 0);
-    table.hot(index).set_state(State::established);
+    table.set_state(index, State::established);
     std::uint64_t now = 0;
     for (int round = 0; round < 2000; ++round) {
         const std::uint64_t last_packet = now;

@@ -25,6 +25,18 @@ constexpr std::uint64_t kHz = 1000;
 constexpr std::uint32_t kCapacity = 512;
 constexpr std::uint32_t kPool = 1500;                            // flows that compete for the capacity
 constexpr session::Timeouts kTimeouts{.established_tcp = 9000};  // longer than the clock's range
+constexpr std::uint16_t kLimited = 1;                            // a tenant with a quota
+constexpr session::Quota kQuota{.sessions = 120};
+
+std::uint16_t tenant_of(std::uint32_t number) { return test::pool_key(number, false).tenant; }
+
+// The reply's tuple of a session that some translator has changed.
+net::FlowKey translated(std::uint32_t number, bool turned) {
+    net::FlowKey key = test::reversed(test::pool_key(number, turned));
+    key.tenant = static_cast<std::uint16_t>(key.tenant + 10);
+    key.dst_port_be = static_cast<std::uint16_t>(key.dst_port_be ^ 0x5a5a);
+    return key;
+}
 
 struct Session {
     bool turned;  // forward is the pool key reversed
@@ -32,8 +44,10 @@ struct Session {
     std::uint64_t last_tsc;
     std::uint64_t packets[2] = {0, 0};
     std::uint64_t bytes[2] = {0, 0};
-    bool replied = false, confirmed = false, reset = false;
+    bool replied = false, acknowledged = false, confirmed = false, refused = false, over = false;
+    bool reset = false, reset_by_reverse = false;
     bool fin[2] = {false, false};
+    bool companion = false;
     bool memo = false;
     Outcome outcome;
 };
@@ -47,10 +61,11 @@ class Model {
 
     static State state(std::uint32_t number, const Session& s) {
         if (!is_tcp(number)) return s.replied ? State::established : State::fresh;
-        if (s.fin[0] && s.fin[1]) return State::time_wait;
-        if (s.reset) return State::closed;
-        if (s.fin[0] || s.fin[1]) return State::half_close;
-        return s.confirmed ? State::established : State::fresh;
+        if (s.over) return State::time_wait;
+        if (s.refused) return State::closed;
+        if (s.reset) return s.reset_by_reverse ? State::reset_reverse : State::reset_forward;
+        if (s.confirmed) return s.fin[0] || s.fin[1] ? State::half_close : State::established;
+        return s.acknowledged ? State::one_sided : State::fresh;
     }
 
     static void packet(std::uint32_t number, Session& s, bool reverse, std::uint8_t flags, std::uint32_t length,
@@ -59,14 +74,28 @@ class Model {
         ++s.packets[reverse];
         s.bytes[reverse] += length;
         s.replied |= reverse;
-        if (s.reset || (s.fin[0] && s.fin[1])) return;
-        if ((flags & session::kTcpRst) != 0)
-            s.reset = true;
-        else if ((flags & session::kTcpFin) != 0)
-            s.fin[reverse] = true;
-        else if (!reverse && s.replied && (flags & session::kTcpAck) != 0 && (flags & session::kTcpSyn) == 0)
-            // FIN states hide this one and come after it, so it needs no order.
-            s.confirmed |= state(number, s) == State::fresh;
+        if (!is_tcp(number) || s.over || s.refused) return;
+        const bool syn = (flags & 2) != 0, ack = (flags & 16) != 0, fin = (flags & 1) != 0, rst = (flags & 4) != 0;
+        if (s.reset) {
+            s.reset = !(reverse == s.reset_by_reverse && ack && !syn && !fin && !rst);
+        } else if (rst) {
+            (s.confirmed ? s.reset : s.refused) = true;
+            s.reset_by_reverse = reverse;
+        } else {
+            s.fin[reverse] |= fin;
+            s.over = s.fin[0] && s.fin[1];
+            if (!reverse && ack && !syn) (s.replied ? s.confirmed : s.acknowledged) = true;
+        }
+    }
+
+    std::size_t entries() const {
+        return sessions.size() +
+               static_cast<std::size_t>(
+                   std::count_if(sessions.begin(), sessions.end(), [](const auto& i) { return i.second.companion; }));
+    }
+    std::size_t of_tenant(std::uint16_t tenant) const {
+        return static_cast<std::size_t>(std::count_if(sessions.begin(), sessions.end(),
+                                                      [&](const auto& i) { return tenant_of(i.first) == tenant; }));
     }
 
     static std::uint64_t timeout_s(std::uint32_t number, const Session& s) {
@@ -75,10 +104,13 @@ class Model {
             case State::fresh:
                 return kTimeouts.fresh;
             case State::half_close:
+            case State::one_sided:
                 return kTimeouts.half_close;
             case State::time_wait:
                 return kTimeouts.time_wait;
             case State::closed:
+            case State::reset_forward:
+            case State::reset_reverse:
                 return kTimeouts.closed;
             default:
                 break;
@@ -103,7 +135,11 @@ class Run {
 
     void step() {
         now_ += rng_() % 20;
-        switch (rng_() % 16) {
+        switch (rng_() % 18) {
+            case 16:
+                return add_companion();
+            case 17:
+                return relieve();
             case 0:
             case 1:
             case 2:
@@ -122,7 +158,11 @@ class Run {
     }
 
     void compare_all() {
-        REQUIRE(table_.stats().active == model_.sessions.size());
+        const Table::Stats stats = table_.stats();
+        REQUIRE(stats.active == model_.sessions.size());
+        REQUIRE(stats.active + stats.companions == model_.entries());
+        REQUIRE(stats.created == stats.active + stats.expired + stats.evicted + stats.closed + stats.killed);
+        REQUIRE(table_.use(kLimited).active.read() == model_.of_tenant(kLimited));
         std::map<Outcome, std::uint32_t,
                  decltype([](const Outcome& a, const Outcome& b) { return std::memcmp(&a, &b, sizeof a) < 0; })>
             references;
@@ -142,6 +182,16 @@ class Run {
         REQUIRE(outcomes_.size() == references.size());
     }
 
+    void check_that_all_happened() {
+        const Table::Stats stats = table_.stats();
+        CHECK(stats.expired > 1000);
+        CHECK(stats.evicted > 100);
+        CHECK(stats.closed > 1000);
+        CHECK(stats.killed > 1000);
+        CHECK(stats.quota_denied > 100);
+        CHECK(stats.companions > 0);
+    }
+
   private:
     std::uint32_t number() { return static_cast<std::uint32_t>(rng_() % kPool); }
     std::uint32_t length() { return static_cast<std::uint32_t>(rng_() % 64 == 0 ? 60'000'000 : 64 + rng_() % 1500); }
@@ -151,13 +201,16 @@ class Run {
         const bool turned = rng_() % 2 != 0;
         const net::FlowKey key = test::pool_key(n, turned);
         Found found;
-        const Insert result = table_.insert(key, test::hash_of(key), now_, found);
+        const bool limited = key.tenant == kLimited;
+        const Insert result = table_.insert(key, test::hash_of(key), now_, limited ? kQuota : session::Quota{}, found);
         const auto it = model_.sessions.find(n);
         if (it != model_.sessions.end()) {
             REQUIRE(result == Insert::exists);
             REQUIRE(found.index == it->second.index);
             REQUIRE(found.reverse == (turned != it->second.turned));
-        } else if (model_.sessions.size() == kCapacity) {
+        } else if (limited && model_.of_tenant(kLimited) == kQuota.sessions) {
+            REQUIRE(result == Insert::quota_denied);
+        } else if (model_.entries() == kCapacity) {
             REQUIRE(result == Insert::table_full);
         } else {
             REQUIRE(result == Insert::created);
@@ -170,6 +223,30 @@ class Run {
         if (it == model_.sessions.end()) return;
         table_.erase(it->second.index, outcomes_);
         model_.sessions.erase(it);
+    }
+
+    void add_companion() {
+        const auto it = model_.sessions.find(number());
+        if (it == model_.sessions.end() || it->second.companion) return;
+        const net::FlowKey key = translated(it->first, it->second.turned);
+        const Insert result = table_.add_companion(it->second.index, key, test::hash_of(key));
+        it->second.companion = model_.entries() < kCapacity;
+        REQUIRE(result == (it->second.companion ? Insert::created : Insert::table_full));
+    }
+
+    // Which ones go is the table's choice; that they may go and that nothing else does is not.
+    void relieve() {
+        const unsigned evicted = table_.relieve(outcomes_);
+        if (evicted == 0) return;
+        const std::size_t before = model_.sessions.size();
+        std::erase_if(model_.sessions, [&](const auto& item) {
+            const auto& [number, s] = item;
+            if (test::look_up(table_, test::pool_key(number, s.turned)).index == s.index) return false;
+            REQUIRE(session::is_expendable(Model::state(number, s)));
+            if (s.companion) REQUIRE(test::look_up(table_, translated(number, s.turned)).index == session::kNone);
+            return true;
+        });
+        REQUIRE(before - model_.sessions.size() == evicted);
     }
 
     void memoize() {
@@ -209,7 +286,11 @@ class Run {
         std::array<Found, 32> found;
         for (std::size_t i = 0; i < n; ++i) {
             numbers[i] = number();
-            keys[i] = test::pool_key(numbers[i], rng_() % 2 != 0);
+            const auto it = model_.sessions.find(numbers[i]);
+            const bool turned = rng_() % 2 != 0;
+            keys[i] = it != model_.sessions.end() && it->second.companion && rng_() % 2 != 0
+                          ? translated(numbers[i], it->second.turned)
+                          : test::pool_key(numbers[i], turned);
             pointers[i] = &keys[i];
             hashes[i] = test::hash_of(keys[i]);
             table_.prefetch(hashes[i]);
@@ -254,4 +335,5 @@ TEST_CASE("table: a million random steps equal a plain map", "[session]") {
         if (step % 2000 == 0) run.compare_all();
     }
     run.compare_all();
+    run.check_that_all_happened();
 }

@@ -224,7 +224,7 @@ TEST_CASE("table: a connection that begins again turns the session round and for
     table.memoize(index, outcomes, {.permit = true}, 3, 4);
     session::remember_next_hop(table.hot(index), false, 9, 1);
     table.touch(index, false, session::kTcpRst, 60, 0);
-    REQUIRE(session::can_restart(table.hot(index), session::kTcpSyn));
+    REQUIRE(session::can_restart(table.hot(index), false, session::kTcpSyn));
     table.restart(index, outcomes, test::reversed(key), 5);
     const Found found = test::look_up(table, key);
     CHECK((found.index == index && found.reverse));
