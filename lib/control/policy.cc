@@ -2,6 +2,7 @@
 #include "control/policy.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace cachewire::control {
 
@@ -70,6 +71,22 @@ acl::List compile_list(const config::Config& config, const config::Acl& acl, Reg
     list.rules.reserve(acl.rules.size());
     for (const auto& rule : acl.rules) list.rules.push_back(compile_rule(config, rule, registry));
     return list;
+}
+
+std::uint64_t fields_looked_at(const acl::List& list) noexcept {
+    net::FlowKey looked_at;  // all bits of a field that any rule compares
+    for (const acl::Rule& rule : list.rules) {
+        if (!rule.in_interfaces.empty()) looked_at.in_interface_be = 0xffff;
+        looked_at.tcp_flags |= rule.tcp_flags_mask;
+        if (rule.dscp) looked_at.dscp = 0xff;
+        if (rule.icmp_type) looked_at.icmp_type = 0xff;
+        if (rule.icmp_code) looked_at.icmp_code = 0xff;
+        looked_at.match_flags |= rule.match_flags_mask;
+        if (rule.needs_l4()) looked_at.match_flags |= net::kL4Known;
+    }
+    std::uint64_t word;
+    std::memcpy(&word, &looked_at.in_interface_be, sizeof word);
+    return word;
 }
 
 qos::PolicerConfig policer_config(const config::Policer& policer) {

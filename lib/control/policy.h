@@ -9,6 +9,8 @@
 namespace cachewire::control {
 
 acl::List compile_list(const config::Config& config, const config::Acl& acl, Registry& registry);
+// Which bits of FlowKey's first-packet fields (eight bytes from in_interface_be on, as one word) the rules look at.
+std::uint64_t fields_looked_at(const acl::List& list) noexcept;
 qos::PolicerConfig policer_config(const config::Policer& policer);
 
 }  // namespace cachewire::control

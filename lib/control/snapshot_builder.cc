@@ -8,13 +8,14 @@
 #include "control/attachments.h"
 #include "control/policy.h"
 #include "control/routes.h"
+#include "session/table.h"
 
 namespace cachewire::control {
 
 namespace {
 
 // Lanes ahead; the built-in choice for `session: auto`.
-constexpr std::uint8_t kDefaultSessionPrefetch = 6;
+constexpr std::uint8_t kDefaultSessionPrefetch = session::Table::kDefaultAhead;
 
 pipeline::SessionMode session_mode(config::SessionMode mode) {
     switch (mode) {
@@ -26,6 +27,18 @@ pipeline::SessionMode session_mode(config::SessionMode mode) {
             return pipeline::SessionMode::track;
     }
     return pipeline::SessionMode::none;
+}
+
+pipeline::OnPolicyChange on_policy_change(config::OnPolicyChange choice) {
+    switch (choice) {
+        case config::OnPolicyChange::revalidate:
+            return pipeline::OnPolicyChange::revalidate;
+        case config::OnPolicyChange::keep:
+            return pipeline::OnPolicyChange::keep;
+        case config::OnPolicyChange::kill:
+            return pipeline::OnPolicyChange::kill;
+    }
+    return pipeline::OnPolicyChange::revalidate;
 }
 
 }  // namespace
@@ -55,6 +68,21 @@ class SnapshotBuilder::Pass {
             config.pipeline.prefetch_session == 0
                 ? kDefaultSessionPrefetch
                 : static_cast<std::uint8_t>(std::min<unsigned>(config.pipeline.prefetch_session, 255));
+        snapshot->memoize = config.pipeline.memoize;
+        snapshot->shadow_check = config.pipeline.shadow_check;
+        snapshot->on_policy_change = on_policy_change(config.sessions.on_policy_change);
+        const config::Timeouts& t = config.sessions.timeouts;
+        snapshot->sessions.timeouts = {.fresh = t.fresh,
+                                       .established_udp = t.established_udp,
+                                       .established_tcp = t.established_tcp,
+                                       .half_close = t.half_close,
+                                       .time_wait = t.time_wait,
+                                       .closed = t.closed,
+                                       .icmp = t.icmp};
+        snapshot->sessions.high_watermark_percent = config.sessions.high_watermark_percent;
+        snapshot->sessions.on_full = config.sessions.on_full == config::OnFull::deny_new
+                                         ? session::OnFull::deny_new
+                                         : session::OnFull::evict_embryonic;
         snapshot->next_hops.resize(1);  // 0: no route
     }
 
@@ -119,11 +147,16 @@ class SnapshotBuilder::Pass {
     void add_policy(const config::Tenant& from, std::uint16_t slot) {
         pipeline::Tenant& tenant = snapshot->tenants[slot];
         tenant.sessions = session_mode(from.sessions);
+        tenant.midstream = from.midstream == config::Midstream::allow;
+        tenant.quota = {from.quota.sessions.value_or(session::Quota::kUnlimited),
+                        from.quota.new_sessions_per_second.value_or(session::Quota::kUnlimited)};
+        tenant.stateful = true;  // without a list there is no opinion that a reply could have of its own
         std::shared_ptr<const acl::Classifier> list;
         if (from.acl) {
             list = registry.classifiers.at(config.acls[*from.acl].name);
             tenant.acl = list.get();
             tenant.stateful = list->list().stateful;
+            tenant.own_fields = fields_looked_at(list->list());
         }
         const auto before = builder.tenant_lists_.find(slot);
         if (before == builder.tenant_lists_.end() || before->second != list) ++registry.generations[slot].policy;

@@ -13,6 +13,10 @@ namespace cachewire::control {
 
 namespace {
 
+// A datagram's pieces arrive within milliseconds, and ids are used again soon (RFC 4963).
+constexpr std::size_t kFragmentEntries = 4096;
+constexpr std::uint64_t kFragmentSeconds = 5;
+
 int worker_main(void* worker) {
     static_cast<pipeline::Worker*>(worker)->run();
     return 0;
@@ -26,6 +30,7 @@ std::unique_ptr<pipeline::WorkerState> make_worker_state(unsigned lcore, std::ui
     state->socket = static_cast<int>(rte_lcore_to_socket_id(lcore));
     state->sessions =
         std::make_unique<session::Table>(session_capacity, state->socket, base::tsc_hz(), session::Timeouts{});
+    state->fragments = session::FragmentTable(kFragmentEntries, kFragmentSeconds * base::tsc_hz());
     state->policers = std::vector<qos::PolicerState>(kMaxPolicers);
     state->tenants = std::vector<pipeline::TenantCounters>(pipeline::kMaxTenants);
     return state;

@@ -27,6 +27,8 @@ inline constexpr std::uint16_t kLaneTracked = 1 << 4;       // tenant keeps sess
 inline constexpr std::uint16_t kLaneInstall = 1 << 5;       // miss that becomes a session once permitted and routed
 inline constexpr std::uint16_t kLaneStale = 1 << 6;         // hit whose memo has to be renewed
 inline constexpr std::uint16_t kLaneIcmpError = 1 << 7;  // ICMP error: speaks about another packet's flow, not its own
+inline constexpr std::uint16_t kLaneBypass = 1 << 8;     // neither uses nor makes a memo: fragments, options, ...
+inline constexpr std::uint16_t kLaneShadow = 1 << 9;     // memo hit that is derived anew and compared
 
 struct alignas(base::kCacheLine) Lane {
     rte_mbuf* mbuf;              // 0   rx -> tx

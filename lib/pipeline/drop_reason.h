@@ -39,13 +39,15 @@ namespace cachewire::pipeline {
     X(broadcast,             "limited, link-layer or directed broadcast; routers don't pass it on")                    \
     X(multicast,             "multicast, which is not routed")                                                         \
     X(fragment_length,       "fragment past 65535 bytes, or not a multiple of 8 before the last")                       \
-    X(fragment_offset,       "TCP fragment at offset 8, which would overwrite the flags (RFC 1858 4.2)")               \
+    X(fragment_offset,       "fragment that would overwrite the upper-layer header (RFC 1858 4.2)")                    \
     X(l4_truncated,          "ends inside the TCP, UDP, SCTP or ICMP header")                                          \
     X(tcp_data_offset,       "TCP data offset under 20 bytes or past the segment")                                     \
     X(udp_length,            "UDP length under 8 or over the IP payload")                                              \
+    X(icmp_quote,            "ICMP error whose quoted packet is cut short or malformed")                               \
     X(session_state,         "no session, and this packet can't begin one")                                            \
     X(session_table_full,    "session table at capacity")                                                              \
     X(session_bucket_full,   "no free slot in both buckets")                                                           \
+    X(session_quota,         "the tenant is at its quota of sessions, or of new ones a second")                        \
     X(acl_deny,              "a deny rule of the tenant's list")                                                       \
     X(acl_default,           "no rule matched and the list's default is deny")                                         \
     X(no_route,              "no route to the destination in the tenant's VRF")                                        \

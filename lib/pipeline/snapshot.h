@@ -18,6 +18,7 @@
 #include "qos/policer.h"
 #include "route/fib.h"
 #include "route/next_hop.h"
+#include "session/settings.h"
 
 namespace cachewire::pipeline {
 
@@ -28,6 +29,10 @@ inline constexpr std::uint16_t kNoInterface = 0xffff;
 inline constexpr std::uint16_t kNoTenant = 0;
 
 enum class SessionMode : std::uint8_t { none, cache, track };
+
+// What a new policy means for the sessions that are there: each is judged anew by what its first packet was, keeps the
+// verdict it has, or ends.
+enum class OnPolicyChange : std::uint8_t { revalidate, keep, kill };
 
 // What a port and tag stack map to: the tenant, and the interface whose L3 it is (kNoInterface: none there).
 struct Attachment {
@@ -66,13 +71,19 @@ struct Interface {
 
 struct Tenant {
     SessionMode sessions = SessionMode::none;
-    bool stateful = false;                  // replies of permitted sessions pass
+    bool stateful = false;                  // the session's verdict holds for replies too; without a list as well
     std::uint16_t policy_generation = 0;    // bumped when anything that a verdict depends on changes
     std::uint16_t route_generation = 0;     // of its VRF
     std::uint16_t policer_in = kNoPolicer;  // index into Snapshot::policers and WorkerState's states
     std::uint16_t policer_out = kNoPolicer;
+    bool midstream = false;                 // TCP may be picked up without its SYN
+    session::Quota quota;
     const acl::Classifier* acl = nullptr;  // null: permit
     const route::FibView* fib = nullptr;   // never null for a tenant in use
+    // Of a list that is not stateful: which bits of a packet's own first-packet fields (FlowKey from in_interface_be
+    // on, as one word) its rules look at. A memo answers only for packets that agree with the session's first one
+    // there.
+    std::uint64_t own_fields = 0;
 };
 
 struct Snapshot {
@@ -81,6 +92,10 @@ struct Snapshot {
     std::uint16_t burst = 32;
     std::uint8_t prefetch_header = 8;
     std::uint8_t prefetch_session = 6;
+    bool memoize = true;             // false: every packet takes the slow path
+    std::uint32_t shadow_check = 0;  // 1 in so many memo hits is derived anew and compared; 0: none
+    OnPolicyChange on_policy_change = OnPolicyChange::revalidate;
+    session::Settings sessions;
     bool partial_checksums = false;  // of any port
     std::vector<Port> ports;
     std::vector<Interface> interfaces;

@@ -14,6 +14,7 @@
 #include "pipeline/snapshot.h"
 #include "port/tx_buffer.h"
 #include "qos/policer.h"
+#include "session/fragments.h"
 #include "session/outcome.h"
 #include "session/table.h"
 
@@ -45,6 +46,17 @@ struct alignas(base::kCacheLine) LoopCounters {
     base::Counter iterations, busy_cycles, total_cycles, longest_gap_cycles;
 };
 
+// worker: rw; telemetry: ro. Of packets of tenants with sessions: each counts in exactly one of the first eight.
+struct MemoCounters {
+    base::Counter hits;    // verdict and next hop from the memo, or the direction's first next hop
+    base::Counter misses;  // no session
+    base::Counter stale;   // verdict or next hop derived anew, because policy or routes have changed
+    base::Counter bypass_fragment, bypass_icmp_error, bypass_options;
+    base::Counter bypass_outcome_full;  // the session has no memo, because no outcome index was left
+    base::Counter bypass_other;  // unknown protocol, a packet that a stateless list judges alone, memo switched off
+    base::Counter shadow_checked, shadow_mismatch;
+};
+
 // rx + originated = tx + dropped + punted + consumed + held, at every burst boundary.
 struct LedgerLine {
     std::uint64_t rx = 0, tx = 0, dropped = 0, punted = 0, consumed = 0, originated = 0, held = 0;
@@ -61,11 +73,14 @@ struct WorkerState {
     unsigned lcore = 0;
     int socket = 0;
     std::uint64_t now_tsc = 0;  // taken once per burst
+    std::uint64_t last_tsc = 0;    // end of the last stage that was counted; a burst begins with now_tsc
     RxQueue rx_queue{};         // the queue that the RX stage reads now
     LedgerLine ledger;          // worker only; published below
     Burst burst;
     std::unique_ptr<session::Table> sessions;  // never null
     session::OutcomeTable outcomes;
+    session::FragmentTable fragments;
+    std::uint32_t shadow_hits = 0;             // memo hits since the last one that was checked
     std::vector<qos::PolicerState> policers;   // by attachment, fixed size: zero-filled is a full bucket
     std::array<port::TxBuffer, kMaxPorts> tx;  // by snapshot port
 
@@ -73,6 +88,7 @@ struct WorkerState {
     std::array<PortCounters, kMaxPorts> ports;
     std::vector<TenantCounters> tenants;  // kMaxTenants
     LoopCounters loop;
+    alignas(base::kCacheLine) MemoCounters memo;
     base::SeqLock<LedgerLine> published_ledger;
 };
 

@@ -8,12 +8,15 @@
 //   Install   packets that were permitted and routed without a session get one, with the verdict and next hop just
 //   found.
 //
-// What does not identify its session by itself takes the slow path each time: any fragment, and ICMP errors. Sessions
-// belong to the worker; nothing here is shared.
+// What does not identify its session by itself, or is not understood, bypasses the memo: its session, where it has one,
+// is judged for each packet by the slow path. Fragments take the ports of their first piece, ICMP errors the session of
+// the packet they quote (bypass.h). Sessions belong to the worker; nothing here is shared.
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
+#include "pipeline/bypass.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/snapshot.h"
 #include "pipeline/worker_state.h"
@@ -21,35 +24,45 @@
 
 namespace cachewire::pipeline::stages {
 
-inline bool may_have_session(const Tenant& tenant, const net::FlowKey& key, std::uint16_t lane_flags) noexcept {
-    return tenant.sessions != SessionMode::none &&
-           (key.match_flags & (net::kFirstFragment | net::kLaterFragment)) == 0 && (lane_flags & kLaneIcmpError) == 0;
+// A later piece repeats its first piece's flags, for the rules. To the session they have been said once.
+inline std::uint8_t own_tcp_flags(const net::FlowKey& key) noexcept {
+    return (key.match_flags & net::kLaterFragment) != 0 ? 0 : key.tcp_flags;
 }
 
 struct Session {
     static constexpr StageId kId = StageId::session;
-    static constexpr FieldSet kReads = field::key | field::hash | field::tenant | field::frame_length;
+    static constexpr FieldSet kReads = field::key | field::hash | field::tenant | field::frame_length | field::mbuf |
+                                       field::offsets | field::l3_length;
     static constexpr FieldSet kWrites = field::session;
 
     template <class Burst>
     static void process(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
+        // Here, where no lane holds an entry's number.
+        if (worker.sessions->needs_relief()) worker.sessions->relieve(worker.outcomes);
         Batch batch;
-        gather(worker, snapshot, burst, batch);
+        burst.filter([&](auto i) { return gather(worker, snapshot, burst, i, batch); });
         const std::span keys(batch.keys.data(), batch.size);
         const std::span hashes(batch.hashes.data(), batch.size);
         const std::span found(batch.found.data(), batch.size);
-        worker.sessions->lookup(keys, hashes, found);
+        worker.sessions->lookup(keys, hashes, found, snapshot.prefetch_session);
+        if (snapshot.on_policy_change == OnPolicyChange::kill && end_outdated(worker, snapshot, keys, found))
+            worker.sessions->lookup(keys, hashes, found, snapshot.prefetch_session);
         // Directions may have turned, and other lanes of the burst may belong to the session that just began.
-        if (restart_reused(worker, keys, found)) worker.sessions->lookup(keys, hashes, found);
+        if (restart_reused(worker, snapshot, keys, found)) worker.sessions->lookup(keys, hashes, found, snapshot.prefetch_session);
 
+        Counts counts;
         unsigned next = 0;
         burst.filter([&](auto i) {
             auto&& lane = burst.lane(i);
-            if ((lane.flags & kLaneTracked) == 0) return true;
+            if ((lane.flags & kLaneTracked) == 0)
+                return (lane.flags & kLaneBypass) == 0 || error_or_unknown(worker, snapshot, burst, i);
             const session::Found f = batch.found[next++];
             const Tenant& tenant = snapshot.tenants[lane.tenant];
-            return f.index != session::kNone ? hit(worker, tenant, burst, i, f) : miss(tenant, burst, i);
+            return f.index != session::kNone ? hit(worker, snapshot, tenant, burst, i, f, counts)
+                                             : miss(tenant, burst, i, counts);
         });
+        worker.memo.hits.add(counts.hits);
+        worker.memo.misses.add(counts.misses);
     }
 
   private:
@@ -60,61 +73,166 @@ struct Session {
         unsigned size = 0;
     };
     static_assert(kMaxLanes <= session::kMaxLookup);
+    struct Counts {
+        unsigned hits = 0, misses = 0;
+    };
 
-    // First pass: which lanes look up, and their buckets on the way.
+    // First pass: which lanes look up, and their buckets on the way. False: dropped.
     template <class Burst>
-    static void gather(WorkerState& worker, const Snapshot& snapshot, Burst& burst, Batch& batch) noexcept {
-        for (const auto i : burst.live()) {
-            auto&& lane = burst.lane(i);
-            const net::FlowKey& key = burst.key(i);
-            lane.session = kNoSession;
-            lane.flags &= static_cast<std::uint16_t>(~kLaneTracked);
-            if (!may_have_session(snapshot.tenants[lane.tenant], key, lane.flags)) continue;
-            lane.flags |= kLaneTracked;
-            worker.sessions->prefetch(lane.hash);
-            batch.keys[batch.size] = &key;
-            batch.hashes[batch.size++] = lane.hash;
+    static bool gather(WorkerState& worker, const Snapshot& snapshot, Burst& burst, auto i, Batch& batch) noexcept {
+        auto&& lane = burst.lane(i);
+        lane.session = kNoSession;
+        if (snapshot.tenants[lane.tenant].sessions == SessionMode::none) return true;
+        const net::FlowKey& key = burst.key(i);
+        if (key.match_flags != net::kL4Known || (lane.flags & kLaneIcmpError) != 0) {
+            lane.flags |= kLaneBypass;
+            const Piece piece = begin_bypass(worker, snapshot, burst, i);
+            if (piece == Piece::overlap) return burst.drop(i, DropReason::fragment_offset);
+            if (piece == Piece::unknown) return true;
         }
+        lane.flags |= kLaneTracked;
+        batch.keys[batch.size] = &key;
+        batch.hashes[batch.size++] = lane.hash;
+        return true;
     }
 
-    static bool restart_reused(WorkerState& worker, std::span<const net::FlowKey* const> keys,
+    // Counts the packet under its reason. `unknown`: its key names no session.
+    template <class Burst>
+    [[gnu::noinline]] static Piece begin_bypass(WorkerState& worker, const Snapshot& snapshot, Burst& burst,
+                                                auto i) noexcept {
+        auto&& lane = burst.lane(i);
+        net::FlowKey& key = burst.key(i);
+        if ((lane.flags & kLaneIcmpError) != 0) {
+            worker.memo.bypass_icmp_error.add(1);
+            return Piece::unknown;
+        }
+        if ((key.match_flags & (net::kFirstFragment | net::kLaterFragment)) != 0) {
+            worker.memo.bypass_fragment.add(1);
+            return follow_first_fragment(worker, snapshot.hash_seed, place_of(lane), key, lane.hash);
+        }
+        auto& counter =
+            (key.match_flags & net::kHasOptions) != 0 ? worker.memo.bypass_options : worker.memo.bypass_other;
+        counter.add(1);
+        return Piece::first;
+    }
+
+    static HeaderPlace place_of(const auto& lane) noexcept {
+        return {lane.mbuf, lane.l3_offset, lane.l4_offset, lane.l3_length, (lane.flags & kLaneIpv6) != 0};
+    }
+
+    // `on_policy_change: kill`: what an older policy has permitted is no session any more.
+    static bool end_outdated(WorkerState& worker, const Snapshot& snapshot, std::span<const net::FlowKey* const> keys,
+                             std::span<const session::Found> found) noexcept {
+        bool any = false;
+        for (std::size_t i = 0; i < keys.size(); ++i) {
+            if (found[i].index == session::kNone) continue;
+            const session::HotEntry& entry = worker.sessions->hot(found[i].index);
+            // Free: an earlier lane of the same session came by.
+            if (entry.state() == session::State::free ||
+                entry.policy_generation == snapshot.tenants[keys[i]->tenant].policy_generation)
+                continue;
+            worker.sessions->erase(found[i].index, worker.outcomes);
+            any = true;
+        }
+        return any;
+    }
+
+    static bool restart_reused(WorkerState& worker, const Snapshot& snapshot, std::span<const net::FlowKey* const> keys,
                                std::span<const session::Found> found) noexcept {
         bool any = false;
         for (std::size_t i = 0; i < keys.size(); ++i) {
             if (found[i].index == session::kNone) continue;
-            if (!session::can_restart(worker.sessions->hot(found[i].index), keys[i]->tcp_flags)) continue;
+            session::HotEntry& entry = worker.sessions->hot(found[i].index);
+            if (!session::can_restart(entry, found[i].reverse, own_tcp_flags(*keys[i]))) continue;
             worker.sessions->restart(found[i].index, worker.outcomes, *keys[i], worker.now_tsc);
+            entry.policy_generation = snapshot.tenants[keys[i]->tenant].policy_generation;
             any = true;
         }
         return any;
     }
 
     template <class Burst>
-    static bool hit(WorkerState& worker, const Tenant& tenant, Burst& burst, auto i, session::Found found) noexcept {
+    static bool hit(WorkerState& worker, const Snapshot& snapshot, const Tenant& tenant, Burst& burst, auto i,
+                    session::Found found, Counts& counts) noexcept {
         auto&& lane = burst.lane(i);
         const session::HotEntry& entry = worker.sessions->hot(found.index);
         lane.session = found.index;
         if (found.reverse) lane.flags |= kLaneReverse;
-
-        // A stateless list has an opinion of its own on each reply; a stateful one lets it pass with its session.
-        if (!found.reverse || tenant.stateful) {
-            if (entry.outcome != session::kNoOutcome && entry.policy_generation == tenant.policy_generation) {
-                const session::Outcome& outcome = worker.outcomes[entry.outcome];
-                if (!outcome.permit) return burst.drop(i, denied(worker, found.index));
-                lane.outcome = entry.outcome;
-                lane.policer = outcome.policer;
-                lane.traffic_class = outcome.traffic_class;
-                lane.flags |= kLaneVerdictKnown;
-            } else {
-                lane.flags |= kLaneStale;
-            }
+        const bool usable = entry.policy_generation == tenant.policy_generation && snapshot.memoize &&
+                            (lane.flags & kLaneBypass) == 0 && entry.outcome != session::kNoOutcome &&
+                            (tenant.stateful || speaks_for(worker, tenant, found, burst.key(i)));
+        if (!usable) return hit_without_memo(worker, snapshot, tenant, burst, i, found);
+        if (snapshot.shadow_check != 0 && ++worker.shadow_hits >= snapshot.shadow_check) {
+            worker.shadow_hits = 0;
+            worker.memo.shadow_checked.add(1);
+            ++counts.hits;
+            lane.flags |= kLaneStale | kLaneShadow;
+            return true;
         }
         const std::uint16_t next_hop = entry.next_hop[found.reverse ? 1 : 0];
-        if (next_hop != kNoNextHop && entry.route_generation == tenant.route_generation) {
+        const bool current = entry.route_generation == tenant.route_generation;
+        if (current && next_hop != kNoNextHop) {
             lane.next_hop = next_hop;
             lane.flags |= kLaneRouteKnown;
         }
-        worker.sessions->touch(found.index, found.reverse, burst.key(i).tcp_flags, lane.frame_length, worker.now_tsc);
+        if (current || next_hop == kNoNextHop) {
+            ++counts.hits;
+        } else {
+            worker.memo.stale.add(1);
+        }
+        return apply(worker, burst, i, entry);
+    }
+
+    // A stateless list has an opinion of its own on each packet. The session's verdict is this packet's only in its
+    // direction, and where the packet agrees with the session's first one in all that the rules look at. Only lists
+    // that look at such fields pay for the cold line.
+    static bool speaks_for(WorkerState& worker, const Tenant& tenant, session::Found found,
+                           const net::FlowKey& key) noexcept {
+        if (found.reverse) return false;
+        if (tenant.own_fields == 0) return true;
+        std::uint64_t own, first;
+        std::memcpy(&own, &key.in_interface_be, sizeof own);
+        std::memcpy(&first, &worker.sessions->cold(found.index).in_interface_be, sizeof first);
+        return ((own ^ first) & tenant.own_fields) == 0;
+    }
+
+    // Leaves the lane to the ACL stage: as the session's (stale) or, without either flag, by its own key.
+    template <class Burst>
+    [[gnu::noinline]] static bool hit_without_memo(WorkerState& worker, const Snapshot& snapshot, const Tenant& tenant,
+                                                   Burst& burst, auto i, session::Found found) noexcept {
+        auto&& lane = burst.lane(i);
+        const session::HotEntry& entry = worker.sessions->hot(found.index);
+        const bool bypass = (lane.flags & kLaneBypass) != 0;
+        const bool outdated = entry.policy_generation != tenant.policy_generation;
+        const bool own = !tenant.stateful && (bypass || !speaks_for(worker, tenant, found, burst.key(i)));
+        if (tenant.stateful && outdated && is_kept(snapshot, entry)) {
+            if (!bypass) (snapshot.memoize ? worker.memo.hits : worker.memo.bypass_other).add(1);
+            return apply(worker, burst, i, entry);
+        }
+        // Without the memo a stateless list judges each packet alone.
+        if (own || (!tenant.stateful && !snapshot.memoize)) {
+            if (!bypass) worker.memo.bypass_other.add(1);
+            return true;
+        }
+        lane.flags |= kLaneStale;  // counted where it is judged, which finds out whether there is an outcome to be had
+        return true;
+    }
+
+    // `on_policy_change: keep` makes a stateful list's verdict part of the session's state.
+    static bool is_kept(const Snapshot& snapshot, const session::HotEntry& entry) noexcept {
+        return snapshot.on_policy_change == OnPolicyChange::keep && entry.outcome != session::kNoOutcome;
+    }
+
+    // The session's verdict to the lane.
+    template <class Burst>
+    static bool apply(WorkerState& worker, Burst& burst, auto i, const session::HotEntry& entry) noexcept {
+        auto&& lane = burst.lane(i);
+        const session::Outcome& outcome = worker.outcomes[entry.outcome];
+        if (!outcome.permit) return burst.drop(i, denied(worker, lane.session));
+        lane.outcome = entry.outcome;
+        lane.policer = outcome.policer;
+        lane.traffic_class = outcome.traffic_class;
+        lane.flags |= kLaneVerdictKnown;
         return true;
     }
 
@@ -123,25 +241,62 @@ struct Session {
         return worker.sessions->cold(index).rule == kNoRule ? DropReason::acl_default : DropReason::acl_deny;
     }
 
+    // An ICMP error about a session of a stateful list has the session's verdict and changes nothing in it; others are
+    // judged by their own key, like pieces whose first one is not known.
     template <class Burst>
-    static bool miss(const Tenant& tenant, Burst& burst, auto i) noexcept {
+    [[gnu::noinline]] static bool error_or_unknown(WorkerState& worker, const Snapshot& snapshot, Burst& burst,
+                                                   auto i) noexcept {
+        auto&& lane = burst.lane(i);
+        const Tenant& tenant = snapshot.tenants[lane.tenant];
+        if ((lane.flags & kLaneIcmpError) == 0 || !tenant.stateful) return true;
+        const Related related = find_quoted_session(worker, snapshot.hash_seed, place_of(lane), burst.key(i));
+        if (related.malformed) return burst.drop(i, DropReason::icmp_quote);
+        if (related.found.index == session::kNone) return true;
+        const session::HotEntry& entry = worker.sessions->hot(related.found.index);
+        const bool outdated = entry.policy_generation != tenant.policy_generation;
+        if (outdated && snapshot.on_policy_change == OnPolicyChange::kill) return true;
+        lane.session = related.found.index;
+        if (!related.found.reverse) lane.flags |= kLaneReverse;  // it answers what it quotes
+        if (outdated && is_kept(snapshot, entry)) return apply(worker, burst, i, entry);
+        lane.flags |= kLaneStale;
+        return true;
+    }
+
+    template <class Burst>
+    static bool miss(const Tenant& tenant, Burst& burst, auto i, Counts& counts) noexcept {
+        auto&& lane = burst.lane(i);
         const net::FlowKey& key = burst.key(i);
-        if (tenant.sessions == SessionMode::track && key.proto == session::kProtoTcp &&
-            !session::begins_connection(key.tcp_flags))
-            return burst.drop(i, DropReason::session_state);
-        burst.lane(i).flags |= kLaneInstall;
+        counts.misses += (lane.flags & kLaneBypass) == 0;
+        if (tenant.sessions == SessionMode::track) {
+            const session::Begin begin = session::may_begin(key.proto, key.tcp_flags, tenant.midstream);
+            if (begin == session::Begin::nothing) return burst.drop(i, DropReason::session_state);
+            if (begin == session::Begin::packet) return true;
+        }
+        if ((key.match_flags & net::kLaterFragment) == 0) lane.flags |= kLaneInstall;
         return true;
     }
 };
 
 struct Install {
     static constexpr StageId kId = StageId::session;
+    static constexpr bool kContinues = true;
     static constexpr FieldSet kReads = field::key | field::hash | field::tenant | field::frame_length | field::session |
                                        field::verdict | field::next_hop;
     static constexpr FieldSet kWrites = field::none;
 
     template <class Burst>
     static void process(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
+        // Here, in the lanes' order, and not at look-up: what a list or the route denies leaves no trace in a session.
+        // Before anything is installed, so that the entries are those that were looked up.
+        unsigned installing = 0;
+        for (const auto i : burst.live()) {
+            auto&& lane = burst.lane(i);
+            installing += (lane.flags & kLaneInstall) != 0;
+            if (lane.session == kNoSession || (lane.flags & kLaneIcmpError) != 0) continue;
+            worker.sessions->touch(lane.session, (lane.flags & kLaneReverse) != 0, own_tcp_flags(burst.key(i)),
+                                   lane.frame_length, worker.now_tsc);
+        }
+        if (installing == 0) return;
         burst.filter([&](auto i) {
             auto&& lane = burst.lane(i);
             return (lane.flags & kLaneInstall) == 0 || install(worker, snapshot.tenants[lane.tenant], burst, i);
@@ -149,25 +304,33 @@ struct Install {
     }
 
   private:
+    static DropReason reason_of(session::Table::Insert result) noexcept {
+        switch (result) {
+            case session::Table::Insert::table_full:
+                return DropReason::session_table_full;
+            case session::Table::Insert::bucket_full:
+                return DropReason::session_bucket_full;
+            default:
+                return DropReason::session_quota;
+        }
+    }
+
     template <class Burst>
     static bool install(WorkerState& worker, const Tenant& tenant, Burst& burst, auto i) noexcept {
         auto&& lane = burst.lane(i);
         const net::FlowKey& key = burst.key(i);
         session::Table& sessions = *worker.sessions;
         session::Found found;
-        const auto result = sessions.insert(key, lane.hash, worker.now_tsc, found);
+        const auto result = sessions.insert(key, lane.hash, worker.now_tsc, tenant.quota, found);
         switch (result) {
             case session::Table::Insert::table_full:
             case session::Table::Insert::bucket_full:
+            case session::Table::Insert::quota_denied:
                 // A cache that is full only costs time; a stateful tenant can't let pass what it can't remember.
                 if (tenant.sessions != SessionMode::track) return true;
-                return burst.drop(i, result == session::Table::Insert::table_full ? DropReason::session_table_full
-                                                                                  : DropReason::session_bucket_full);
+                return burst.drop(i, reason_of(result));
             case session::Table::Insert::created:
-                lane.outcome =
-                    sessions.memoize(found.index, worker.outcomes,
-                                     {.permit = true, .traffic_class = lane.traffic_class, .policer = lane.policer},
-                                     tenant.policy_generation, lane.rule);
+                lane.outcome = begin_memo(worker, tenant, lane, found.index);
                 break;
             case session::Table::Insert::exists:  // an earlier lane of this burst created it
                 lane.outcome = sessions.hot(found.index).outcome;
@@ -179,12 +342,29 @@ struct Install {
         sessions.touch(found.index, found.reverse, key.tcp_flags, lane.frame_length, worker.now_tsc);
         return true;
     }
+
+    // A packet that bypasses the memo leaves the session without one: the first ordinary packet has it derived, for a
+    // first packet that was no fragment and had no options.
+    static std::uint16_t begin_memo(WorkerState& worker, const Tenant& tenant, const auto& lane,
+                                    std::uint32_t index) noexcept {
+        session::Table& sessions = *worker.sessions;
+        if ((lane.flags & kLaneBypass) == 0)
+            return sessions.memoize(index, worker.outcomes,
+                                    {.permit = true, .traffic_class = lane.traffic_class, .policer = lane.policer},
+                                    tenant.policy_generation, lane.rule);
+        sessions.hot(index).policy_generation = tenant.policy_generation;
+        sessions.cold(index).match_flags &= net::kL4Known;
+        sessions.cold(index).rule = lane.rule;
+        return session::kNoOutcome;
+    }
 };
 
 // A step of the expiry walk, between bursts: ends what is past its time-out, and keeps stale what a wrap of the
 // generations would make look fresh.
 inline unsigned expire_sessions(WorkerState& worker, const Snapshot& snapshot, std::uint64_t now_tsc,
                                 unsigned max_entries) noexcept {
+    if (worker.sessions->settings_version() != snapshot.generation)
+        worker.sessions->configure(snapshot.sessions, snapshot.generation);
     return worker.sessions->expire(now_tsc, max_entries, worker.outcomes, [&](session::HotEntry& entry) {
         if (entry.tenant >= snapshot.tenants.size()) return;  // its tenant is gone: no packet finds it any more
         const Tenant& tenant = snapshot.tenants[entry.tenant];

@@ -60,7 +60,8 @@ struct Acl {
     }
 
     // Each session by its forward key and first-packet fields, and its memo is renewed: a deny as well, so that its
-    // packets keep finding it, and a later policy can let it live. Returns the lanes denied.
+    // packets keep finding it, and a later policy can let it live. What bypasses the memo renews none, and is judged as
+    // if the session's first packet had been such a fragment. Returns the lanes denied.
     template <class Burst>
     static LaneSet judge_sessions(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
         acl::Batch batch;
@@ -71,6 +72,8 @@ struct Acl {
             if ((lane.flags & kLaneStale) == 0) continue;
             net::FlowKey& key = keys[used++];
             key = session::forward_key(worker.sessions->hot(lane.session), worker.sessions->cold(lane.session));
+            if ((lane.flags & (kLaneBypass | kLaneIcmpError)) == kLaneBypass)
+                key.match_flags = burst.key(i).match_flags;
             batch.add(snapshot.tenants[lane.tenant].acl, &key, i);
         }
         batch.classify();
@@ -78,13 +81,34 @@ struct Acl {
         batch.for_each([&](auto i, const acl::Verdict& verdict) {
             denied |= write(burst, i, verdict);
             auto&& lane = burst.lane(i);
-            const session::Outcome outcome = {.permit = verdict.action == acl::Action::permit,
-                                              .traffic_class = lane.traffic_class,
-                                              .policer = lane.policer};
-            lane.outcome = worker.sessions->memoize(lane.session, worker.outcomes, outcome,
-                                                    snapshot.tenants[lane.tenant].policy_generation, verdict.rule);
+            if ((lane.flags & kLaneBypass) == 0) renew_memo(worker, snapshot, lane, verdict);
         });
         return denied;
+    }
+
+    static void renew_memo(WorkerState& worker, const Snapshot& snapshot, auto& lane,
+                           const acl::Verdict& verdict) noexcept {
+        const session::HotEntry& entry = worker.sessions->hot(lane.session);
+        const std::uint16_t generation = snapshot.tenants[lane.tenant].policy_generation;
+        const bool current = entry.policy_generation == generation && entry.outcome != session::kNoOutcome;
+        const session::Outcome outcome = {.permit = verdict.action == acl::Action::permit,
+                                          .traffic_class = lane.traffic_class,
+                                          .policer = lane.policer};
+        if ((lane.flags & kLaneShadow) != 0) {
+            if (worker.outcomes[entry.outcome] != outcome || worker.sessions->cold(lane.session).rule != verdict.rule) {
+                worker.memo.shadow_mismatch.add(1);
+                lane.flags &= static_cast<std::uint16_t>(~kLaneShadow);  // the next hop's doesn't count twice
+            }
+        } else if (current) {
+            // The memo is switched off, and kept for the day when it is switched on.
+            worker.memo.bypass_other.add(1);
+            lane.outcome = entry.outcome;
+            return;
+        }
+        lane.outcome = worker.sessions->memoize(lane.session, worker.outcomes, outcome, generation, verdict.rule);
+        if ((lane.flags & kLaneShadow) != 0 || current) return;
+        auto& counter = lane.outcome == session::kNoOutcome ? worker.memo.bypass_outcome_full : worker.memo.stale;
+        counter.add(1);
     }
 
     template <class Burst>

@@ -73,19 +73,21 @@ struct Route {
             auto&& lane = burst.lane(mine.lane[k]);
             lane.next_hop = next_hops[k];
             base::prefetch_read(&snapshot.next_hops[lane.next_hop]);
-            if (lane.session != kNoSession) remember(worker, snapshot.tenants[lane.tenant], lane);
+            if (lane.session == kNoSession) continue;
+            session::HotEntry& entry = worker.sessions->hot(lane.session);
+            const bool reverse = (lane.flags & kLaneReverse) != 0;
+            const std::uint16_t generation = snapshot.tenants[lane.tenant].route_generation;
+            if ((lane.flags & kLaneShadow) != 0) compare(worker, entry, reverse, generation, lane.next_hop);
+            session::remember_next_hop(entry, reverse, lane.next_hop, generation);
         }
     }
 
-    // One generation covers both directions: a new one makes the other direction's next hop unknown.
-    static void remember(WorkerState& worker, const Tenant& tenant, auto& lane) noexcept {
-        session::HotEntry& entry = worker.sessions->hot(lane.session);
-        const unsigned direction = (lane.flags & kLaneReverse) != 0 ? 1 : 0;
-        if (entry.route_generation != tenant.route_generation) {
-            entry.route_generation = tenant.route_generation;
-            entry.next_hop[1 - direction] = kNoNextHop;
-        }
-        entry.next_hop[direction] = lane.next_hop;
+    // A memo hit that is derived anew: what the memo would have said.
+    static void compare(WorkerState& worker, const session::HotEntry& entry, bool reverse, std::uint16_t generation,
+                        std::uint16_t next_hop) noexcept {
+        const std::uint16_t known = entry.next_hop[reverse ? 1 : 0];
+        if (known != kNoNextHop && entry.route_generation == generation && known != next_hop)
+            worker.memo.shadow_mismatch.add(1);
     }
 
     static DropReason reason_of(route::NextHopKind kind) noexcept {

@@ -1,0 +1,110 @@
+#pragma once
+// SPDX-License-Identifier: BSD-3-Clause
+// Frames through the whole path of one worker, burst by burst, and what became of each: the reason it was dropped for,
+// or its egress port and its bytes. Snapshots come from the real builder; there is no device and no thread, and the
+// clock is the test's. Two runners given the same frames can be compared packet by packet.
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <rte_lcore.h>
+#include <rte_mbuf.h>
+
+#include "base/clock.h"
+#include "config/load.h"
+#include "control/snapshot_builder.h"
+#include "control/workers.h"
+#include "pipeline/forwarding.h"
+#include "support/eal.h"
+#include "support/mbuf.h"
+#include "support/packet_builder.h"
+
+namespace cachewire::test {
+
+struct Arrival {
+    std::uint16_t port = 0;  // index in the snapshot
+    Bytes frame{};
+};
+
+class Runner {
+  public:
+    explicit Runner(std::uint32_t capacity = 4096) {
+        ensure_eal();
+        worker = control::make_worker_state(rte_lcore_id(), capacity);
+        worker->now_tsc = 1000 * base::tsc_hz();
+    }
+
+    // One burst.
+    std::vector<std::string> run(const pipeline::Snapshot& snapshot, const std::vector<Arrival>& arrivals) {
+        pipeline::Burst& burst = worker->burst;
+        burst.begin(static_cast<unsigned>(arrivals.size()));
+        std::vector<rte_mbuf*> mbufs;
+        for (unsigned i = 0; i < arrivals.size(); ++i) {
+            mbufs.push_back(make_mbuf(arrivals[i].frame).release());
+            pipeline::stages::Rx::begin_lane(burst.lane(static_cast<pipeline::Burst::LaneIndex>(i)), mbufs[i],
+                                             arrivals[i].port);
+        }
+        namespace stages = pipeline::stages;
+        pass<stages::Parse, stages::Session, stages::Acl, stages::Route, stages::Install, stages::Qos, stages::Tx>(
+            snapshot);
+        std::vector<std::string> fates(arrivals.size());
+        for (const auto& dropped : burst.dropped())
+            fates[dropped.lane] +=
+                pipeline::kDropReasonTexts[static_cast<unsigned>(dropped.reason)].name;  // twice shows as two names
+        for (unsigned i = 0; i < arrivals.size(); ++i) {
+            if (!fates[i].empty()) continue;
+            const auto hop = burst.lane(static_cast<pipeline::Burst::LaneIndex>(i)).next_hop;
+            fates[i] = fmt::format("to {}:", snapshot.next_hops[hop].port);
+            for (const std::uint8_t byte : bytes_of(mbufs[i])) fates[i] += fmt::format(" {:02x}", byte);
+        }
+        stages::Drop::process(*worker, burst);
+        for (auto& buffer : worker->tx) buffer.discard();
+        return fates;
+    }
+    std::string run_one(const pipeline::Snapshot& snapshot, const Arrival& arrival) {
+        return run(snapshot, {arrival})[0];
+    }
+
+    void advance(const pipeline::Snapshot& snapshot, double seconds, unsigned entries = 100000) {
+        worker->now_tsc += static_cast<std::uint64_t>(seconds * static_cast<double>(base::tsc_hz()));
+        pipeline::stages::expire_sessions(*worker, snapshot, worker->now_tsc, entries);
+    }
+
+    std::unique_ptr<pipeline::WorkerState> worker;
+
+  private:
+    template <class... Stages>
+    void pass(const pipeline::Snapshot& snapshot) {
+        (Stages::process(*worker, snapshot, worker->burst), ...);
+    }
+};
+
+// Text to snapshot, reload after reload.
+class Builder {
+  public:
+    explicit Builder(std::map<std::string, control::PortInfo> ports) : builder_(std::move(ports), {}, -1) {
+        ensure_eal();
+    }
+    std::unique_ptr<pipeline::Snapshot> build(const std::string& text) {
+        auto loaded = config::load_text(text, "test.yaml");
+        std::string errors;
+        for (const auto& d : loaded.diagnostics) errors += config::to_string(d) + "\n";
+        if (!loaded.config) throw std::runtime_error(errors);
+        auto pass = builder_.begin(*loaded.config, ++generation_);
+        builder_.complete(*pass);
+        auto snapshot = builder_.commit(std::move(pass));
+        builder_.grace_period_over();
+        return snapshot;
+    }
+    [[nodiscard]] const control::Registry& registry() const { return builder_.registry(); }
+    [[nodiscard]] std::uint16_t port(const std::string& name) const { return *registry().ports.find(name); }
+    [[nodiscard]] std::uint16_t tenant(const std::string& name) const { return *registry().tenants.find(name); }
+
+  private:
+    control::SnapshotBuilder builder_;
+    std::uint64_t generation_ = 0;
+};
+
+}  // namespace cachewire::test
