@@ -77,6 +77,7 @@ Runtime::Runtime(config::Config config, std::vector<unsigned> lcores)
     add_commands();
     endpoints_.emplace();
     add_endpoints(*endpoints_, *this);
+    add_session_endpoints(*endpoints_, *this);
 }
 
 Runtime::~Runtime() {
@@ -96,6 +97,8 @@ void Runtime::check_pool() {
 void Runtime::sample_pool() {
     const std::lock_guard lock(mutex_);
     pool_low_water_ = std::min<std::uint64_t>(pool_low_water_, rte_mempool_avail_count(pool_));
+    session_growth_.sample(workers_, builder_->registry().tenants.end(),
+                           static_cast<double>(base::now_tsc()) / static_cast<double>(base::tsc_hz()));
 }
 
 std::string Runtime::ledger_text() const { return control::ledger_text(ledger_sum(workers_)); }
@@ -123,13 +126,21 @@ void Runtime::start_workers() {
     builder_->complete(*pass);
     publisher_->publish(builder_->commit(std::move(pass)), [this] { builder_->grace_period_over(); });
     const auto workers = static_cast<std::uint32_t>(lcores_.size());
+    const std::uint32_t capacity = config_.sessions.capacity / workers;
+    const std::size_t bytes = session::Table::memory_needed(capacity);
+    base::log_info("sessions: {} on each of {} workers take {} MiB each, {} MiB in all", capacity, workers, bytes >> 20,
+                   bytes * workers >> 20);
+    const auto quotas = std::make_shared<session::SharedQuotas>();
     for (const unsigned lcore : lcores_) {
         std::vector<pipeline::RxQueue> queues;
         for (std::size_t i = 0; i < ports_.size(); ++i)
             for (std::uint16_t q = 0; q < ports_[i]->config().rx_queues; ++q)
                 queues.push_back({*builder_->registry().ports.find(ports_[i]->name()), ports_[i]->id(), q});
-        workers_.add(make_worker_state(lcore, config_.sessions.capacity / workers), std::move(queues), *publisher_);
+        workers_.add(make_worker_state(lcore, capacity, quotas), std::move(queues), *publisher_);
     }
+    std::vector<SessionRequests::Worker> askable;
+    for (const auto& worker : workers_.all()) askable.push_back({&worker->mailbox(), worker->state().lcore});
+    session_requests_.emplace(std::move(askable));
 }
 
 // The configuration is the same, a port is not. Under the lock.
@@ -164,6 +175,7 @@ void Runtime::change_ports(const config::Config& from, const config::Config& to)
 }
 
 void Runtime::add_commands() {
+    add_session_commands(*control_socket_, *this);
     control_socket_->add("reload", [this](const ControlSocket::Json& request) {
         const ReloadResult result = reload(wants_dry_run(request));
         ControlSocket::Json answer = {{"ok", result.ok}, {"generation", result.generation}};
@@ -184,7 +196,8 @@ Runtime::View Runtime::view() const {
             generation_,
             (base::now_tsc() - start_tsc_) / base::tsc_hz(),
             pool_,
-            pool_low_water_};
+            pool_low_water_,
+            session_growth_};
 }
 
 std::string Runtime::finish_grace_period() {

@@ -18,6 +18,8 @@
 #include "control/control_socket.h"
 #include "control/ports.h"
 #include "control/publisher.h"
+#include "control/session_requests.h"
+#include "control/session_status.h"
 #include "control/signals.h"
 #include "control/snapshot_builder.h"
 #include "control/workers.h"
@@ -71,12 +73,16 @@ class Runtime {
         std::uint64_t uptime_s;
         rte_mempool* pool;
         std::uint64_t pool_low_water;  // fewest free mbufs seen, sampled ten times a second
+        const SessionGrowth& session_growth;
     };
     template <class F>
     auto with_view(F&& f) {
         const std::lock_guard lock(mutex_);
         return f(view());
     }
+
+    // Not under the lock: it waits for workers. While they run.
+    SessionRequests& session_requests() { return *session_requests_; }
 
   private:
     View view() const;
@@ -105,6 +111,8 @@ class Runtime {
     std::optional<Publisher> publisher_;
     std::optional<SnapshotBuilder> builder_;
     Workers workers_;
+    std::optional<SessionRequests> session_requests_;
+    SessionGrowth session_growth_;
     Signals signals_;
     std::optional<telemetry::Endpoints> endpoints_;
     std::unique_ptr<ControlSocket> control_socket_;

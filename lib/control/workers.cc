@@ -24,12 +24,13 @@ int worker_main(void* worker) {
 
 }  // namespace
 
-std::unique_ptr<pipeline::WorkerState> make_worker_state(unsigned lcore, std::uint32_t session_capacity) {
+std::unique_ptr<pipeline::WorkerState> make_worker_state(unsigned lcore, std::uint32_t session_capacity,
+                                                         std::shared_ptr<session::SharedQuotas> quotas) {
     auto state = std::make_unique<pipeline::WorkerState>();
     state->lcore = lcore;
     state->socket = static_cast<int>(rte_lcore_to_socket_id(lcore));
-    state->sessions =
-        std::make_unique<session::Table>(session_capacity, state->socket, base::tsc_hz(), session::Timeouts{});
+    state->sessions = std::make_unique<session::Table>(session_capacity, state->socket, base::tsc_hz(),
+                                                       session::Timeouts{}, std::move(quotas));
     state->fragments = session::FragmentTable(kFragmentEntries, kFragmentSeconds * base::tsc_hz());
     state->policers = std::vector<qos::PolicerState>(kMaxPolicers);
     state->tenants = std::vector<pipeline::TenantCounters>(pipeline::kMaxTenants);

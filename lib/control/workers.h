@@ -12,7 +12,9 @@
 namespace cachewire::control {
 
 // One worker's state on its socket: sessions, buckets, counters. Throws base::MachineError naming the memory needed.
-std::unique_ptr<pipeline::WorkerState> make_worker_state(unsigned lcore, std::uint32_t session_capacity);
+// `quotas`: what the workers share; null: this worker is the only one.
+std::unique_ptr<pipeline::WorkerState> make_worker_state(unsigned lcore, std::uint32_t session_capacity,
+                                                         std::shared_ptr<session::SharedQuotas> quotas = nullptr);
 
 class Workers {
   public:

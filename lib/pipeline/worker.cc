@@ -38,6 +38,7 @@ void Worker::run() noexcept {
         }
         packets += flush_tx(worker, snapshot);
         expire_sessions(snapshot, begin);
+        mailbox_.serve(*worker.sessions, worker.outcomes, begin);
         if (phase == Phase::stopped) break;
         worker.published_ledger.publish(worker.ledger);
         reader_.quiescent();

@@ -8,6 +8,7 @@
 
 #include "pipeline/snapshot_reader.h"
 #include "pipeline/worker_state.h"
+#include "session/request.h"
 
 namespace cachewire::pipeline {
 
@@ -25,6 +26,9 @@ class Worker {
     // Control thread.
     void set_phase(Phase phase) noexcept { phase_.store(phase, std::memory_order_relaxed); }
 
+    // What control asks and this worker answers.
+    [[nodiscard]] session::Mailbox& mailbox() noexcept { return mailbox_; }
+
     [[nodiscard]] const WorkerState& state() const noexcept { return *state_; }
     [[nodiscard]] const std::vector<RxQueue>& rx_queues() const noexcept { return rx_queues_; }
 
@@ -39,6 +43,7 @@ class Worker {
     std::uint64_t next_expiry_tsc_ = 0;
     std::uint64_t expiry_interval_ = 0;
     std::uint64_t last_iteration_tsc_ = 0;
+    session::Mailbox mailbox_;
     // control: rw; worker: ro
     alignas(base::kCacheLine) std::atomic<Phase> phase_{Phase::running};
 };

@@ -62,7 +62,7 @@ bool Mailbox::walk(Table& table, OutcomeTable& outcomes, std::uint64_t now_tsc) 
         add_view(table, outcomes, cursor_, now_tsc);
     }
     if (cursor_ >= end) return true;
-    if (!lists || looked_at_ < kEntriesAPage) return false;
+    if (looked_at_ < kEntriesAPage) return false;
     answer_.next = cursor_;
     return true;
 }

@@ -21,10 +21,10 @@ namespace cachewire::session {
 
 // In forward direction. What is not set fits any session.
 struct Filter {
-    std::optional<std::uint16_t> tenant;
-    std::optional<std::uint8_t> proto;
-    std::optional<net::Prefix> src, dst;
-    std::optional<std::uint16_t> src_port, dst_port;
+    std::optional<std::uint16_t> tenant{};
+    std::optional<std::uint8_t> proto{};
+    std::optional<net::Prefix> src{}, dst{};
+    std::optional<std::uint16_t> src_port{}, dst_port{};
     std::uint16_t states = 0xffff;  // bit n: State n fits
 
     [[nodiscard]] bool matches(const HotEntry& entry) const noexcept;
@@ -44,10 +44,10 @@ struct SessionView {
 struct Request {
     enum class Kind : std::uint8_t { list, get, kill };
     Kind kind = Kind::list;
-    Filter filter;                // list, kill
+    Filter filter{};              // list, kill
     std::uint32_t cursor = 0;     // list, kill: the entry to begin at
     std::uint32_t max_views = 0;  // list: at most kMaxViews
-    net::FlowKey key;             // get
+    net::FlowKey key{};           // get
     std::uint32_t hash = 0;       // get
 };
 
@@ -55,13 +55,13 @@ class Mailbox {
   public:
     static constexpr std::uint32_t kMaxViews = 64;
     static constexpr std::uint32_t kEntriesATime = 32;
-    // A list that finds little ends its page here and goes on at `next`, so that an answer always comes in time.
+    // Whatever takes longer ends here and goes on at `next`, so that an answer always comes in time.
     static constexpr std::uint32_t kEntriesAPage = 1u << 20;
 
     struct Answer {
         std::array<SessionView, kMaxViews> views;
         std::uint32_t count = 0;     // of views
-        std::uint32_t next = kNone;  // list: where the next page begins; kNone: that was all
+        std::uint32_t next = kNone;  // list, kill: where to go on; kNone: that was all
         std::uint64_t killed = 0;
     };
 

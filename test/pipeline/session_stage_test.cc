@@ -309,7 +309,7 @@ TEST_CASE("session stage: the expiry walk ends sessions and keeps old generation
     Rig rig;
     rig.pass({udp(kTrack), tcp(kTrack, S)});
     const std::uint32_t udp_session = rig.lane(0).session;
-    rig.worker->sessions->hot(udp_session).set_state(State::established);
+    rig.worker->sessions->set_state(udp_session, State::established);
     rig.snapshot.tenants[kTrack].policy_generation = 5 + 0x8000;
     CHECK(stages::expire_sessions(*rig.worker, rig.snapshot, rig.worker->now_tsc + 10 * test::kRigHz, 100) == 1);
     CHECK(rig.active() == 1);

@@ -131,7 +131,9 @@ class Model {
 
 class Run {
   public:
-    explicit Run(std::mt19937_64 rng) : rng_(rng) {}
+    explicit Run(std::mt19937_64 rng) : rng_(rng) {
+        table_.configure({.timeouts = kTimeouts, .high_watermark_percent = 50}, 1);
+    }
 
     void step() {
         now_ += rng_() % 20;
@@ -293,7 +295,6 @@ class Run {
                           : test::pool_key(numbers[i], turned);
             pointers[i] = &keys[i];
             hashes[i] = test::hash_of(keys[i]);
-            table_.prefetch(hashes[i]);
         }
         table_.lookup({pointers.data(), n}, {hashes.data(), n}, {found.data(), n});
         for (std::size_t i = 0; i < n; ++i) {
