@@ -124,7 +124,7 @@ const WrongFile kCases[] = {
      "f.yaml:2:29: error: ports[0].device: 'kernel:a,b' is not a device; allowed: a Linux interface such as "
      "\"kernel:eth1\", a PCI address such as \"0000:03:00.0\", or a vdev such as \"net_tap0,iface=cw0\"\n"},
     {"", "version: 1\nports: [{name: a, device: 'kernel:eth1'}, {name: b, device: 'kernel:eth1'}]\n",
-     "f.yaml:2:63: error: ports[1].device: device 'kernel:eth1' is port 'a' already\n"},
+     "f.yaml:2:61: error: ports[1].device: device 'kernel:eth1' is port 'a' already\n"},
 };
 
 }  // namespace
