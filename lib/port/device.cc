@@ -92,7 +92,8 @@ std::vector<std::string> eal_arguments(const std::vector<Device>& devices) {
     };
     for (const Device& device : devices)
         if (device.kind == DeviceKind::pci) arguments.insert(arguments.end(), {"-a", with_arguments(device)});
-    // Without an allow list EAL would take every NIC that it finds. Linux interfaces are plugged in later, by their port.
+    // Without an allow list EAL would take every NIC that it finds. Linux interfaces are plugged in later, by their
+    // port.
     if (arguments.empty()) arguments.emplace_back("--no-pci");
     for (const Device& device : devices)
         if (device.kind == DeviceKind::vdev) arguments.push_back("--vdev=" + with_arguments(device));

@@ -58,13 +58,13 @@ std::string names(std::uint64_t bits, const char* (*name)(std::uint64_t)) {
 
 unsigned buffer_room(const PortConfig& config) { return config.mbuf_size - RTE_PKTMBUF_HEADROOM; }
 
-bool needs_scatter(const PortConfig& config, std::uint16_t mtu) { return mtu + kFrameOverhead > buffer_room(config); }
-
 bool offers_scatter(const rte_eth_dev_info& info) { return (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER) != 0; }
 
+// As ethdev reckons: the driver's longest frame counts header and FCS unless the driver names its MTU too.
 unsigned max_mtu(const rte_eth_dev_info& info) {
-    const unsigned longest =
-        info.max_rx_pktlen > RTE_ETHER_HDR_LEN ? info.max_rx_pktlen - RTE_ETHER_HDR_LEN : UINT16_MAX;
+    const bool says_both = info.max_mtu != UINT16_MAX && info.max_rx_pktlen > info.max_mtu;
+    const unsigned overhead = says_both ? info.max_rx_pktlen - info.max_mtu : RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
+    const unsigned longest = info.max_rx_pktlen > overhead ? info.max_rx_pktlen - overhead : UINT16_MAX;
     return std::min<unsigned>(info.max_mtu, longest);
 }
 
@@ -97,6 +97,8 @@ std::uint16_t find_device(const PortConfig& config, const Device& device) {
          "no driver made this device: see EAL's messages above (wrong arguments, a missing file or interface, no "
          "permission), or its driver is not in EAL's plug-in folder");
 }
+
+bool needs_scatter(const PortConfig& config, std::uint16_t mtu) { return mtu + kFrameOverhead > buffer_room(config); }
 
 void check_queues(const PortConfig& config, const rte_eth_dev_info& info) {
     if (config.rx_queues > info.max_rx_queues || config.tx_queues > info.max_tx_queues)

@@ -87,6 +87,10 @@ unsigned active_rx_queues(const std::string& interface) {
 // Empty: AF_XDP it is.
 std::string why_no_xdp(const KernelWish& wish, const KernelFacts& facts) {
     if (wish.xdp_failed) return "AF_XDP did not start on it, see the driver's messages above";
+    if (wish.xdp_too_dear)
+        return "AF_XDP's driver keeps the buffers of its ring whenever the interface goes, and the pool runs low: "
+               "raise "
+               "`memory: {mbufs: N}`";
     if (!facts.xdp_plugin) return fmt::format("DPDK's driver net_af_xdp is not in {}", RTE_EAL_PMD_PATH);
     if (!facts.no_xdp_socket.empty()) return fmt::format("AF_XDP sockets: {}", facts.no_xdp_socket);
     if (facts.driver == "veth" && facts.rx_queues != 1)

@@ -11,6 +11,7 @@
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
+#include <rte_mempool.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -70,6 +71,8 @@ void EthPort::open_kernel() {
     wish.queues = config_.rx_queues;
     wish.mtu = config_.mtu;
     wish.mbuf_size = config_.mbuf_size;
+    wish.xdp_too_dear =
+        opens_with_xdp_ != 0 && rte_mempool_avail_count(pool_) < pool_->size / 4 + kept_by_driver() / opens_with_xdp_;
     for (;;) {
         const KernelFacts facts = probe_interface(wish.interface);
         std::string error;
@@ -114,6 +117,7 @@ void EthPort::open_device(const Device& device) {
     }
     in_use_ = device;
     open_ = true;
+    if (driver_ == "net_af_xdp") ++opens_with_xdp_;
 }
 
 void EthPort::start_device(const Device& device) {
@@ -148,6 +152,9 @@ void EthPort::close() noexcept {
     open_ = false;
 }
 
+// net_af_xdp fills its ring with up to twice 2048 buffers a queue and never gives them back.
+unsigned EthPort::kept_by_driver() const noexcept { return opens_with_xdp_ * config_.rx_queues * 4096u; }
+
 bool EthPort::interface_gone() const {
     return !interface_.empty() && if_nametoindex(interface_.c_str()) != interface_index_;
 }
@@ -175,12 +182,17 @@ void EthPort::apply_mtu(std::uint16_t mtu) {
 }
 
 void EthPort::set_mtu(std::uint16_t mtu) {
-    if (mtu + kFrameOverhead > config_.mbuf_size - RTE_PKTMBUF_HEADROOM + 0u &&
-        opened_mtu_ + kFrameOverhead <= config_.mbuf_size - RTE_PKTMBUF_HEADROOM + 0u)
-        fail(config_, fmt::format("frames of an mtu of {} go over one buffer, which is set up at the start: restart to "
-                                  "apply it, or raise `memory: mbuf_size`",
-                                  mtu));
-    if (open_) apply_mtu(mtu);
+    if (open_) {
+        rte_eth_dev_info info{};
+        require(rte_eth_dev_info_get(id_, &info), config_, "rte_eth_dev_info_get");
+        check_mtu(config_, info, mtu);
+        if (needs_scatter(config_, mtu) && !needs_scatter(config_, opened_mtu_))
+            fail(config_,
+                 fmt::format("frames of an mtu of {} go over one buffer, which is set up at the start: restart "
+                             "to apply it, or raise `memory: mbuf_size`",
+                             mtu));
+        apply_mtu(mtu);
+    }
     config_.mtu = mtu;
     if (traits_.max_frame_bytes != UINT32_MAX) traits_.max_frame_bytes = mtu + kFrameOverhead;
 }

@@ -90,6 +90,9 @@ class EthPort {
     void open();
     [[nodiscard]] bool is_open() const noexcept { return open_; }
 
+    // At most so many mbufs were lost with what was closed so far, or are held for the device now.
+    [[nodiscard]] unsigned kept_by_driver() const noexcept;
+
     void stop();  // also frees what waits in the receive queues; workers have left before
 
   private:
@@ -116,6 +119,7 @@ class EthPort {
     std::string interface_;
     unsigned interface_index_ = 0;
     std::uint16_t opened_mtu_ = 0;
+    unsigned opens_with_xdp_ = 0;
 };
 
 // Data mbufs of `data_room` bytes on `socket_id`. The count is the caller's; throws base::MachineError with the memory

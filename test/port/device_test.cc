@@ -18,6 +18,7 @@ TEST_CASE("device: a string is a PCI address or a virtual device", "[port]") {
         {"10000:01:00.0", DeviceKind::pci, "10000:01:00.0", ""},
         {"0000:03:00.0,representor=[0-1]", DeviceKind::pci, "0000:03:00.0", "representor=[0-1]"},
         {"net_tap0,iface=cw0", DeviceKind::vdev, "net_tap0", "iface=cw0"},
+        {"kernel:veth-a.1@x", DeviceKind::kernel, "veth-a.1@x", ""},
         {"net_null0", DeviceKind::vdev, "net_null0", ""},
         {"net_pcap0,rx_pcap=in.pcap,tx_pcap=out.pcap", DeviceKind::vdev, "net_pcap0",
          "rx_pcap=in.pcap,tx_pcap=out.pcap"},
@@ -42,9 +43,11 @@ TEST_CASE("device: what is neither is refused and says why", "[port]") {
         const char* why;
     };
     const Case cases[] = {
-        {"", "is empty; allowed is a PCI address"},
-        {"kernel:eth1", "\"kernel:eth1\" is not supported yet; for now give the driver: \"net_af_packet0,iface=eth1\""},
-        {"eth1", "\"eth1\" is no device; allowed is a PCI address"},
+        {"", "is empty; allowed is a Linux interface"},
+        {"kernel:", "\"kernel:\": names no interface"},
+        {"kernel:a,b", "\"kernel:a,b\": the name may hold letters, digits and ._-@"},
+        {"kernel:sixteenlettersxx", "the name has 16 characters; Linux allows 15"},
+        {"eth1", "\"eth1\" is no device; allowed is a Linux interface"},
         {"net_", "not the name of a virtual device"},
         {"net_tap-0", "not the name of a virtual device"},
         {"net_TAP0", "not the name of a virtual device"},
@@ -73,6 +76,7 @@ TEST_CASE("device: EAL takes no NIC that no port names", "[port]") {
     const Device null{DeviceKind::vdev, "net_null0", ""};
     const Device nic{DeviceKind::pci, "0000:03:00.0", ""};
     const Device nic_with_arguments{DeviceKind::pci, "0000:03:00.1", "mprq_en=1"};
+    CHECK(eal_arguments({{DeviceKind::kernel, "eth1", ""}}) == Arguments{"--no-pci"});
     CHECK(eal_arguments({}) == Arguments{"--no-pci"});
     CHECK(eal_arguments({tap, null}) == Arguments{"--no-pci", "--vdev=net_tap0,iface=cw0", "--vdev=net_null0"});
     CHECK(eal_arguments({tap, nic, nic_with_arguments}) ==

@@ -110,7 +110,9 @@ TEST_CASE("port: a limit of the device is an error that names it", "[port]") {
         CHECK(contains(
             error,
             "an mtu of 9000 and 22 bytes of Ethernet and VLAN headers make frames of 9022, an mbuf_size of 2176 "
-            "less 128 of headroom holds 2048: raise `memory: mbuf_size` to 9150"));
+            "less 128 of headroom holds 2048, and the driver net_null does not spread frames over buffers: raise "
+            "`memory: "
+            "mbuf_size` to 9150"));
     }
     SECTION("the largest mtu that fits") {
         PortConfig config = make_device("net_null");
