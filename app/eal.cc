@@ -48,12 +48,8 @@ struct Advice {
     std::string_view text;
 };
 
-// The first that fits: what causes others stands first.
+// The first that fits: what causes others stands first. A runtime folder that can't be made is told as wrong arguments.
 constexpr std::array kAdvice = {
-    Advice{"Invalid 'command line' arguments", base::ExitStatus::usage,
-           "EAL refuses an argument, see its message above; `cachewire -h -- --config FILE` lists EAL's"},
-    Advice{"Error parsing command line", base::ExitStatus::usage,
-           "EAL refuses an argument, see its message above; `cachewire -h -- --config FILE` lists EAL's"},
     Advice{
         "Cannot create lock", base::ExitStatus::machine,
         "another process runs under the same file prefix: end it, or give this one its own with `--file-prefix NAME`"},
@@ -63,6 +59,10 @@ constexpr std::array kAdvice = {
     Advice{"Operation not permitted", base::ExitStatus::machine,
            "a permission is missing (see EAL's message above): run as root, or with `--no-huge` for devices that need "
            "none"},
+    Advice{"Invalid 'command line' arguments", base::ExitStatus::usage,
+           "EAL refuses an argument, see its message above; `cachewire -h -- --config FILE` lists EAL's"},
+    Advice{"Error parsing command line", base::ExitStatus::usage,
+           "EAL refuses an argument, see its message above; `cachewire -h -- --config FILE` lists EAL's"},
     Advice{"hugepage", base::ExitStatus::machine,
            "there are not enough huge pages: `echo 512 > /proc/sys/vm/nr_hugepages` reserves 1 GiB (and `mount -t "
            "hugetlbfs none "

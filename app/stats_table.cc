@@ -36,6 +36,19 @@ std::string cut(std::string_view text, std::size_t width) {
     return std::string(text.substr(0, space == std::string_view::npos ? width - 3 : space)) + "...";
 }
 
+// Breaks before the term that would not fit.
+std::string wrapped(std::string equation) {
+    constexpr std::size_t kIndent = 7;
+    std::string text;
+    while (equation.size() > kColumns) {
+        const auto plus = equation.rfind(" + ", kColumns - 1);
+        if (plus == std::string::npos || plus <= kIndent) break;
+        text += equation.substr(0, plus) + "\n";
+        equation = std::string(kIndent, ' ') + equation.substr(plus);
+    }
+    return text + equation;
+}
+
 std::string_view reason_text(std::string_view name) {
     for (const auto& reason : pipeline::kDropReasonTexts)
         if (reason.name == name) return reason.text;
@@ -114,7 +127,7 @@ std::string StatsTable::ledger() const {
         if (count(line, term) != 0) right += fmt::format(" + {} {}", term, grouped(count(line, term)));
     right += " + held " + grouped(count(line, "held"));
     const std::string unaccounted = line.value("unaccounted", telemetry::Json(0)).dump();
-    return fmt::format("\nledger: {} = {}, unaccounted {}\n", left, right, unaccounted);
+    return "\n" + wrapped(fmt::format("ledger: {} = {}, unaccounted {}", left, right, unaccounted)) + "\n";
 }
 
 std::string StatsTable::next(double now_s) {
