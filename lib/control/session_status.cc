@@ -295,7 +295,8 @@ void add_session_endpoints(telemetry::Endpoints& endpoints, Runtime& runtime) {
 void add_session_commands(ControlSocket& socket, Runtime& runtime) {
     socket.add("sessions_kill", [&runtime](const ControlSocket::Json& request) -> ControlSocket::Json {
         const auto text = request.find("filter");
-        if (text == request.end() || !text->is_string()) throw BadQuery("the request has no \"filter\"");
+        if (text == request.end() || !text->is_string() || request.size() != 2)
+            throw BadQuery("sessions_kill takes a \"filter\", a text, and nothing else");
         const auto filter = runtime.with_view([&](const View& v) {
             return parse_session_filter(text->get<std::string>(), [&v](std::string_view name) {
                 return v.registry.tenants.find(std::string(name));

@@ -11,10 +11,12 @@ namespace cachewire::pipeline {
 
 namespace {
 
-// Expiry looks at a few entries often: the whole table is walked in about 3 s at a million sessions, and no call takes
-// longer than a burst.
-constexpr unsigned kExpiryEntries = 16;
+// Expiry looks at a few entries often: a table of up to 16 million is walked in about 3 s, and no call takes longer than
+// a burst.
 constexpr unsigned kExpiryPerSecond = 20000;
+constexpr unsigned kExpirySteps = 65536;  // a round, where that gives a call no more and no less than
+constexpr unsigned kExpiryLeast = 16;
+constexpr unsigned kExpiryMost = 256;
 
 }  // namespace
 
@@ -74,7 +76,8 @@ unsigned Worker::receive(const Snapshot& snapshot, const RxQueue& queue) noexcep
 void Worker::expire_sessions(const Snapshot& snapshot, std::uint64_t now) noexcept {
     if (now < next_expiry_tsc_) return;
     next_expiry_tsc_ = now + expiry_interval_;
-    stages::expire_sessions(*state_, snapshot, now, kExpiryEntries);
+    const unsigned entries = std::clamp(state_->sessions->used_end() / kExpirySteps, kExpiryLeast, kExpiryMost);
+    stages::expire_sessions(*state_, snapshot, now, entries);
 }
 
 // Busy are iterations that moved a packet; the gap is the time from one iteration's end to the next one's end.
