@@ -94,15 +94,71 @@ int run_reload(Context& context, const Arguments& arguments) {
     return kDone;
 }
 
+void declare_sessions(void* cli_app, Arguments& arguments) {
+    auto& app = *static_cast<CLI::App*>(cli_app);
+    app.add_option("ACTION", arguments.action, "list, or kill")->required();
+    app.add_option("FILTER", arguments.words,
+                   "of kill: tenant=, proto=, src=, dst=, src_port=, dst_port=, state=; or all");
+    app.add_option("--tenant", arguments.tenant, "of list: whose sessions");
+}
+
+int list_sessions(Context& context, const Arguments& arguments) {
+    if (arguments.tenant.empty() || !arguments.words.empty())
+        throw UsageError("sessions list: --tenant T is expected, and no filter");
+    TelemetryClient client(telemetry_path(context.file_prefix), context.cancel_fd);
+    const Json answer = client.query_list("/cachewire/session/list", arguments.tenant);
+    print(context, answer, sessions_text(answer));
+    return kDone;
+}
+
+int kill_sessions(Context& context, const Arguments& arguments) {
+    if (arguments.words.empty())
+        throw UsageError("sessions kill: a filter is expected, such as tenant=red dst_port=22; or all");
+    std::string filter;
+    for (const std::string& word : arguments.words) filter += (filter.empty() ? "" : " ") + word;
+    ControlClient client(control_path(context.file_prefix), context.cancel_fd);
+    const Json answer = client.call({{"command", "sessions_kill"}, {"filter", filter}});
+    if (!answer.value("ok", false))
+        throw Refused(fmt::format("sessions kill: {}", cell(answer.value("error", Json("no reason given")))));
+    print(context, answer, fmt::format("{} sessions ended\n", cell(answer.value("killed", Json(0u)))));
+    return kDone;
+}
+
+int run_sessions(Context& context, const Arguments& arguments) {
+    if (arguments.action == "list") return list_sessions(context, arguments);
+    if (arguments.action == "kill") return kill_sessions(context, arguments);
+    if (arguments.action == "top") throw NotSupported("sessions top: not supported yet");
+    throw UsageError(fmt::format("sessions: no '{}'; list or kill", arguments.action));
+}
+
+void declare_memoize(void* cli_app, Arguments& arguments) {
+    static_cast<CLI::App*>(cli_app)
+        ->add_option("STATE", arguments.action, "on, or off: every packet takes the slow path")
+        ->required();
+}
+
+int run_memoize(Context& context, const Arguments& arguments) {
+    if (arguments.action != "on" && arguments.action != "off")
+        throw UsageError(fmt::format("memoize: no '{}'; on or off", arguments.action));
+    ControlClient client(control_path(context.file_prefix), context.cancel_fd);
+    const Json answer = client.call({{"command", "memoize"}, {"on", arguments.action == "on"}});
+    if (!answer.value("ok", false))
+        throw Refused(fmt::format("memoize: {}", cell(answer.value("error", Json("no reason given")))));
+    print(context, answer, fmt::format("memoize is {}\n", arguments.action));
+    return kDone;
+}
+
 constexpr auto kCommands = std::to_array<Command>({
     {"show", "ask for state and counters", declare_show, run_show},
     {"reload", "read the configuration file again; all of it is applied or nothing", declare_reload, run_reload},
+    {"memoize", "use memoised verdicts, or not; over reloads", declare_memoize, run_memoize},
+    {"sessions", "list a tenant's sessions, or end those that a filter fits", declare_sessions, run_sessions},
 });
 
 // Of the interface, but not there yet: said as such, not as a typing error.
-constexpr auto kLater = std::to_array<std::string_view>({"explain", "top", "monitor", "trace", "capture", "memoize",
-                                                         "confirm", "rollback", "drain", "undrain", "sessions",
-                                                         "neighbors", "block", "rebalance", "log", "bundle"});
+constexpr auto kLater =
+    std::to_array<std::string_view>({"explain", "top", "monitor", "trace", "capture", "confirm", "rollback", "drain",
+                                     "undrain", "neighbors", "block", "rebalance", "log", "bundle"});
 
 int run_words(Context& context, std::vector<std::string> words) {
     CLI::App app("Asks and steers a running cachewire.", "cwctl");

@@ -28,6 +28,8 @@ struct Arguments {
     std::string tenant;  // --tenant
     bool rate = false;
     bool dry_run = false;
+    std::string action;              // sessions ACTION
+    std::vector<std::string> words;  // and what follows
 };
 
 // A command: how it is written, what it does. To add one: a line in the table and its function.

@@ -151,11 +151,10 @@ Json TelemetryClient::query_list(const std::string& endpoint, const std::string&
                                    : next->is_string() ? next->get<std::string>()
                                                        : next->dump();
         page.erase("next");
-        const std::size_t before = all.size();
         all.update(page);
-        // A page without anything new would be asked for for ever.
-        if (cursor.empty() || all.size() == before) return all;
-        parameters = (selector.empty() ? "" : selector + ",") + cursor + ",256";
+        const std::string asked = std::exchange(parameters, (selector.empty() ? "" : selector + ",") + cursor + ",256");
+        // A page may be empty and still not be the last one; one that leads to itself would be asked for for ever.
+        if (cursor.empty() || parameters == asked) return all;
     }
 }
 

@@ -142,7 +142,7 @@ constexpr auto kViews = std::to_array<View>({
     {"drops", "/cachewire/drops", View::Shape::one, true, true, drops_text},
     {"ledger", "/cachewire/ledger", View::Shape::one, false, true, ledger_text},
     {"memory", "/cachewire/memory", View::Shape::one, false, false, plain_text},
-    {"sessions", "/cachewire/session/stats", View::Shape::one, true, false, plain_text},
+    {"sessions", "/cachewire/session/stats", View::Shape::one, true, true, plain_text},
     {"memo", "/cachewire/memo/stats", View::Shape::one, false, true, plain_text},
     {"acl", "/cachewire/acl/list", View::Shape::list, false, false, plain_text},
     {"routes", "/cachewire/route/stats", View::Shape::one, false, false, plain_text},
@@ -155,10 +155,10 @@ constexpr auto kViews = std::to_array<View>({
 });
 
 bool is_gauge(std::string_view key) {
-    static constexpr auto kGauges =
-        std::to_array<std::string_view>({"held", "unaccounted", "lcore", "core", "socket", "queues", "longest_gap_us",
-                                         "busy_percent", "cycles_per_packet"});
-    return std::find(kGauges.begin(), kGauges.end(), key) != kGauges.end();
+    static constexpr auto kGauges = std::to_array<std::string_view>(
+        {"held", "unaccounted", "lcore", "core", "socket", "queues", "longest_gap_us", "busy_percent",
+         "cycles_per_packet", "alarm", "memoize", "shadow_check", "capacity", "active", "time_to_full_s"});
+    return key.starts_with("state_") || std::find(kGauges.begin(), kGauges.end(), key) != kGauges.end();
 }
 
 }  // namespace
@@ -168,6 +168,24 @@ std::span<const View> views() { return kViews; }
 const View* find_view(std::string_view name) {
     const auto it = std::find_if(kViews.begin(), kViews.end(), [name](const View& v) { return v.name == name; });
     return it == kViews.end() ? nullptr : it;
+}
+
+std::string sessions_text(const Json& list) {
+    Table table({"proto", "from", "to", "state", "age s", "idle s", "packets", "bytes", "reply packets", "reply bytes",
+                 "verdict", "rule", "next hop"});
+    const auto end = [](const Json& session, const char* address, const char* port) {
+        const std::string text = cell(field(session, address));
+        const std::string number = session.contains(port) ? session[port].dump() : "-";
+        return text.find(':') == std::string::npos ? fmt::format("{}:{}", text, number)
+                                                   : fmt::format("[{}]:{}", text, number);
+    };
+    for (const Json& s : list) {
+        table.add({field(s, "proto"), end(s, "src", "src_port"), end(s, "dst", "dst_port"), field(s, "state"),
+                   field(s, "age_s"), field(s, "idle_s"), field(s, "packets"), field(s, "bytes"),
+                   field(s, "reply_packets"), field(s, "reply_bytes"), field(s, "verdict"), field(s, "rule"),
+                   field(s, "next_hop")});
+    }
+    return table.empty() ? "no sessions\n" : table.text();
 }
 
 Json fetch(TelemetryClient& client, const View& view, const std::string& tenant) {

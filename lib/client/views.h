@@ -22,6 +22,9 @@ struct View {
 std::span<const View> views();
 const View* find_view(std::string_view name);
 
+// Of /cachewire/session/list: a line a session.
+std::string sessions_text(const Json& list);
+
 Json fetch(TelemetryClient& client, const View& view, const std::string& tenant);
 
 // Two samples -> what happened between them, a second: counters become rates, ratios (busy_percent, cycles_per_packet)

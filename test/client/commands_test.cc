@@ -193,3 +193,36 @@ TEST_CASE("cwctl: reload says what came of it", "[client]") {
     CHECK(json.status == kRefused);
     CHECK(Json::parse(json.out)["ok"] == false);
 }
+
+TEST_CASE("cwctl: sessions are listed page by page and ended by filter", "[client]") {
+    Server server;
+    server.answers["/cachewire/session/list,red"] = R"({"next":40})";  // nothing found so far, and not the end
+    server.answers["/cachewire/session/list,red,40,256"] =
+        R"({"41":{"proto":"tcp","src":"10.0.0.1","src_port":1024,"dst":"2001:db8::2","dst_port":22,"state":"new"},"next":50})";
+    server.answers["/cachewire/session/list,red,50,256"] = R"({"next":50})";  // leads to itself
+    server.answers["/cachewire/session/list,blue"] = "{}";
+    server.control_answer = R"({"ok":true,"killed":1234})";
+    server.start();
+    const Result list = run({"sessions", "list", "--tenant", "red"});
+    CHECK(list.status == kDone);
+    CHECK(list.out.find("tcp    10.0.0.1:1024  [2001:db8::2]:22  new") != std::string::npos);
+    CHECK(Json::parse(run({"-j", "sessions", "list", "--tenant", "red"}).out).size() == 1);
+    CHECK(run({"sessions", "list", "--tenant", "blue"}).out == "no sessions\n");
+
+    const Result kill = run({"sessions", "kill", "tenant=red", "dst_port=22"});
+    CHECK(kill.status == kDone);
+    CHECK(kill.out == "1,234 sessions ended\n");
+    CHECK(Json::parse(server.last_request) ==
+          Json::parse(R"({"command":"sessions_kill","filter":"tenant=red dst_port=22"})"));
+    server.control_answer = R"({"ok":false,"error":"no tenant 'read'"})";
+    const Result refused = run({"sessions", "kill", "tenant=read"});
+    CHECK(refused.status == kRefused);
+    CHECK(refused.err == "sessions kill: no tenant 'read'\n");
+
+    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+             {"sessions"}, {"sessions", "kill"}, {"sessions", "list"}, {"sessions", "dance"}, {"sessions", "top"}}) {
+        const Result result = run(words);
+        CHECK(result.status == kUsage);
+        CHECK_FALSE(result.err.empty());
+    }
+}
