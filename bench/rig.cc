@@ -92,7 +92,7 @@ Slice Rig::io() {
 
 Slice Rig::pipeline() {
     return run([this] {
-        worker_->now_tsc = base::now_tsc();
+        worker_->now_tsc = worker_->last_tsc = base::now_tsc();
         cachewire::pipeline::Front::run(*worker_, *snapshot_, worker_->burst);
         if (worker_->burst.size() != 0) cachewire::pipeline::Back::run(*worker_, *snapshot_, worker_->burst);
         cachewire::pipeline::flush_tx(*worker_, *snapshot_);

@@ -63,12 +63,17 @@ struct PipelineAfter {
 
     template <class Burst>
     static void run(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
-        std::uint64_t last = base::now_tsc();
-        (step<Stages>(worker, snapshot, burst, last), ...);
+        (step<Stages>(worker, snapshot, burst, worker.last_tsc), ...);
         stages::Drop::process(worker, burst);
     }
 
   private:
+    // The second half of a stage adds its cycles to the first one's packets.
+    template <class Stage>
+    static consteval bool continues() {
+        return requires { requires Stage::kContinues; };
+    }
+
     template <class Stage, class Burst>
     static void step(WorkerState& worker, const Snapshot& snapshot, Burst& burst, std::uint64_t& last) noexcept {
         const unsigned arriving = burst.size();

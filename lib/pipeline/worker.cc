@@ -54,15 +54,15 @@ void Worker::run() noexcept {
 // A configured burst over kMaxLanes runs in sub-bursts, and a short one means that the queue is empty.
 unsigned Worker::receive(const Snapshot& snapshot, const RxQueue& queue) noexcept {
     WorkerState& worker = *state_;
-    worker.rx_queue = queue;
     const Port& port = snapshot.ports[queue.port];
     if (!port.attached) [[unlikely]]
         return 0;
-    const unsigned sub_burst = std::min<unsigned>(snapshot.burst, kMaxLanes);
+    worker.rx_queue = queue;
     worker.rx_queue.ethdev = port.ethdev;  // a device that came back may have another id
+    const unsigned sub_burst = std::min<unsigned>(snapshot.burst, kMaxLanes);
     unsigned total = 0;
     do {
-        worker.now_tsc = base::now_tsc();
+        worker.now_tsc = worker.last_tsc = base::now_tsc();
         const std::uint64_t before = worker.ledger.rx;
         Front::run(worker, snapshot, worker.burst);
         const auto received = static_cast<unsigned>(worker.ledger.rx - before);

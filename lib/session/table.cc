@@ -81,14 +81,19 @@ void Table::set_timeouts(const Timeouts& timeouts) noexcept {
 }
 
 void Table::lookup(std::span<const net::FlowKey* const> keys, std::span<const std::uint32_t> hashes,
-                   std::span<Found> found) noexcept {
+                   std::span<Found> found, unsigned ahead) noexcept {
     const std::size_t n = keys.size();
     assert(n <= kMaxLookup && hashes.size() == n && found.size() == n);
     std::array<Index::Place, kMaxLookup> places;
     std::array<std::uint32_t, kMaxLookup> first;
+    const auto fetch_buckets = [&](std::size_t i) {
+        places[i] = index_.place(hashes[i]);
+        index_.prefetch(places[i]);
+    };
+    for (std::size_t i = 0; i < std::min<std::size_t>(ahead, n); ++i) fetch_buckets(i);
     // Tags only: the first entry that may be it is on its way while the other lanes' tags are matched.
     for (std::size_t i = 0; i < n; ++i) {
-        places[i] = index_.place(hashes[i]);
+        if (i + ahead < n) fetch_buckets(i + ahead);
         const unsigned candidates = index_.candidates(places[i]);
         first[i] = kNone;
         if (candidates == 0) continue;

@@ -53,6 +53,7 @@ struct alignas(base::kCacheLine) TenantUse {
 
 class Table {
   public:
+    static constexpr unsigned kDefaultAhead = 8;
     struct Stats {
         std::uint64_t capacity, active, companions, created, expired, evicted, closed, killed, quota_denied, table_full,
             bucket_full, memory_bytes;
@@ -73,12 +74,10 @@ class Table {
     void configure(const Settings& settings, std::uint64_t version) noexcept;
     [[nodiscard]] std::uint64_t settings_version() const noexcept { return settings_version_; }
 
-    // Fetches the two buckets of a hash; callers do it for all lanes before look-up.
-    void prefetch(std::uint32_t hash) const noexcept { index_.prefetch(index_.place(hash)); }
-    // In passes over the burst: match tags and prefetch hot entries, then verify keys. Spans of equal size, at most
-    // kMaxLookup.
+    // In passes over the burst: fetch both buckets `ahead` keys ahead of matching their tags, which fetches hot entries; then
+    // verify keys. Spans of equal size, at most kMaxLookup.
     void lookup(std::span<const net::FlowKey* const> keys, std::span<const std::uint32_t> hashes,
-                std::span<Found> found) noexcept;
+                std::span<Found> found, unsigned ahead = kDefaultAhead) noexcept;
     // Finds first, so two packets of one new flow in a burst make one session. On created, the hot entry holds the key,
     // state fresh, no outcome, no next hops and zero counts, the cold entry the first-packet fields, creation time and
     // hash.

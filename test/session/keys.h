@@ -53,7 +53,6 @@ inline std::uint32_t hash_of(const net::FlowKey& key) { return net::flow_hash(ke
 inline session::Found look_up(session::Table& table, const net::FlowKey& key, std::uint32_t hash) {
     const net::FlowKey* keys[] = {&key};
     session::Found found[] = {{0, true}};
-    table.prefetch(hash);
     table.lookup(keys, std::span<const std::uint32_t>(&hash, 1), found);
     return found[0];
 }

@@ -11,6 +11,9 @@
 
 namespace cachewire::pipeline::stages {
 
+// RX begins every lane as green, and this stage has nothing to add to that.
+static_assert(static_cast<std::uint8_t>(qos::Colour::green) == 0);
+
 struct Qos {
     static constexpr StageId kId = StageId::qos;
     static constexpr FieldSet kReads = field::tenant | field::frame_length | field::l3_length;
@@ -18,13 +21,7 @@ struct Qos {
 
     template <class Burst>
     static void process(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
-        bool any = false;
-        for (const auto i : burst.live()) {
-            auto&& lane = burst.lane(i);
-            lane.colour = static_cast<std::uint8_t>(qos::Colour::green);
-            any |= is_policed(snapshot.tenants[lane.tenant]);
-        }
-        if (!any) return;
+        if (snapshot.policers.empty()) return;  // lanes begin green
         burst.filter([&](auto i) {
             auto&& lane = burst.lane(i);
             const Tenant& tenant = snapshot.tenants[lane.tenant];
@@ -35,10 +32,6 @@ struct Qos {
     }
 
   private:
-    static bool is_policed(const Tenant& tenant) noexcept {
-        return tenant.policer_in != kNoPolicer || tenant.policer_out != kNoPolicer;
-    }
-
     static bool passes(WorkerState& worker, const Snapshot& snapshot, std::uint16_t policer, auto& lane) noexcept {
         if (policer == kNoPolicer) return true;
         return qos::police(worker.policers[policer], snapshot.policers[policer], worker.now_tsc, lane.frame_length,

@@ -49,7 +49,7 @@ struct Tx {
 
   private:
     // False: the first segment has no headroom for the longer Ethernet header.
-    static bool rewrite(auto& lane, const route::NextHop& next_hop) noexcept {
+    [[gnu::always_inline]] static bool rewrite(auto& lane, const route::NextHop& next_hop) noexcept {
         rte_mbuf* mbuf = lane.mbuf;
         if (!move_start(mbuf, static_cast<int>(next_hop.l2_length) - static_cast<int>(lane.l3_offset))) return false;
         auto* frame = rte_pktmbuf_mtod(mbuf, std::uint8_t*);
