@@ -68,9 +68,10 @@ unsigned max_mtu(const rte_eth_dev_info& info) {
     return std::min<unsigned>(info.max_mtu, longest);
 }
 
-// net_af_packet names the plain Ethernet's 1500 whatever the interface can.
+// net_af_packet and net_tap name the plain Ethernet's frame whatever the interface can.
 bool mtu_beside_ethdev(const PortConfig& config, const rte_eth_dev_info& info) {
-    return config.device.kind == DeviceKind::kernel && std::string_view(info.driver_name) == "net_af_packet";
+    const std::string_view driver = info.driver_name;
+    return driver == "net_tap" || (config.device.kind == DeviceKind::kernel && driver == "net_af_packet");
 }
 
 // Devices that Linux keeps have peers in this machine, which leave checksums to a NIC that isn't there.

@@ -67,7 +67,7 @@ class Examples(harness.Case):
 
     def test_null(self):
         def sees_frames(cachewire):
-            cachewire.wait("frames", lambda c: c.ask("/cachewire/drops")["not_ip"] > 1000)
+            cachewire.wait("frames", lambda c: c.ask("/cachewire/drops")["total"] > 1000)
         self.run_example(example("null.yaml"), sees_frames)
 
     def test_router(self):
