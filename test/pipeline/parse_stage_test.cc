@@ -268,30 +268,6 @@ TEST_CASE("parse stage: padding behind the datagram is not counted", "[parse]") 
     }
 }
 
-TEST_CASE("parse stage: padding behind the datagram is not counted", "[parse]") {
-    Rig rig;
-    const auto udp = PacketBuilder().eth().ip4("10.0.0.1", "10.0.1.1").udp(1, 2).payload(4);
-    const std::array<std::size_t, 1> cuts = {50};
-    for (const std::size_t size : {46u, 60u, 1514u}) {
-        INFO("padded to " << size);
-        const Bytes frame = PacketBuilder(udp).pad_to(size).bytes();
-        std::vector<MbufPtr> mbufs;
-        mbufs.push_back(test::make_mbuf(frame));
-        if (size > cuts[0]) mbufs.push_back(test::make_mbuf(frame, cuts));
-        rig.begin(std::move(mbufs));
-        rig.worker->burst.lane(0).mbuf->ol_flags |= RTE_MBUF_F_RX_VLAN_STRIPPED;
-        rig.worker->burst.lane(0).mbuf->vlan_tci = 0;
-        rig.worker->burst.lane(0).frame_length += 4;  // as RX counts a stripped tag
-        rig.parse();
-        for (const auto i : rig.worker->burst.live()) {
-            INFO("lane " << unsigned{i});
-            CHECK(rig.worker->burst.lane(i).frame_length == (i == 0 ? 50 : 46));
-        }
-        CHECK(rig.worker->burst.size() == (size > cuts[0] ? 2 : 1));
-        rig.end();
-    }
-}
-
 TEST_CASE("rx: a burst becomes fresh lanes and is counted once", "[rx]") {
     Rig rig;
     static test::RingPort device("rx_stage_test", 256, test::test_pool());
