@@ -17,6 +17,10 @@ struct Options {
 
 // The whole path of 64-byte packets against receive-and-send on the same ports.
 std::vector<Result> flows(const Options& options);
+// The session table against rte_hash and against itself one packet at a time.
+std::vector<Result> session(const Options& options);
+// What the memoised verdict saves, by number of rules.
+std::vector<Result> memo(const Options& options);
 
 // Every claim's table: variant, Mpps, cycles a packet and their spread, ratio and difference against the first one.
 void print_table(const std::string& title, const std::vector<Result>& results);

@@ -76,7 +76,7 @@ void print_stages(const pipeline::WorkerState& worker) {
 }  // namespace
 
 std::vector<Result> flows(const Options& options) {
-    Rig rig(configuration(), traffic());
+    Rig rig("flows", configuration(), traffic());
     if (options.only_slices != 0) {
         rig.pipeline();  // sessions are made here, not counted: callgrind toggles on Rig::pipeline after the first
         for (unsigned i = 0; i < options.only_slices; ++i) rig.pipeline();

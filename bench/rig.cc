@@ -12,8 +12,6 @@
 #include "base/clock.h"
 #include "config/load.h"
 #include "control/workers.h"
-#include "pipeline/forwarding.h"
-#include "pipeline/tx_flush.h"
 #include "port/port.h"
 #include "support/packet_builder.h"
 
@@ -35,11 +33,12 @@ unsigned ring_size(std::size_t frames) { return static_cast<unsigned>(std::bit_c
 
 }  // namespace
 
-Rig::Rig(const std::string& config_text, std::vector<std::vector<std::uint8_t>> frames)
+Rig::Rig(const std::string& name, const std::string& config_text, std::vector<std::vector<std::uint8_t>> frames)
     : frames_(std::move(frames)),
-      pool_(port::make_mempool("bench", static_cast<unsigned>(frames_.size()) + 1024, 256, 2176, SOCKET_ID_ANY)),
-      west_("west", ring_size(frames_.size()), pool_),
-      east_("east", ring_size(frames_.size()), pool_) {
+      pool_(
+          port::make_mempool("bench_" + name, static_cast<unsigned>(frames_.size()) + 1024, 256, 2176, SOCKET_ID_ANY)),
+      west_("west_" + name, ring_size(frames_.size()), pool_),
+      east_("east_" + name, ring_size(frames_.size()), pool_) {
     const config::Config config = load(config_text);
     builder_ = std::make_unique<control::SnapshotBuilder>(
         std::map<std::string, control::PortInfo>{{"west", {west_.id(), 1, test::kRouterMac}},
@@ -47,9 +46,12 @@ Rig::Rig(const std::string& config_text, std::vector<std::vector<std::uint8_t>> 
         net::HashSeed{}, SOCKET_ID_ANY);
     auto pass = builder_->begin(config, 1);
     builder_->complete(*pass);
-    snapshot_ = builder_->commit(std::move(pass));
-    worker_ = control::make_worker_state(rte_lcore_id(), config.sessions.capacity);
-    worker_->rx_queue = {*builder_->registry().ports.find("west"), west_.id(), 0};
+    publisher_.publish(builder_->commit(std::move(pass)));
+    worker_ = std::make_unique<cachewire::pipeline::Worker>(
+        control::make_worker_state(rte_lcore_id(), config.sessions.capacity),
+        std::vector<cachewire::pipeline::RxQueue>{{*builder_->registry().ports.find("west"), west_.id(), 0}},
+        publisher_.add_worker());
+    worker_->begin();
     mbufs_.resize(frames_.size());
     if (rte_pktmbuf_alloc_bulk(pool_, mbufs_.data(), static_cast<unsigned>(mbufs_.size())) != 0)
         throw std::runtime_error("not enough mbufs");
@@ -91,12 +93,7 @@ Slice Rig::io() {
 }
 
 Slice Rig::pipeline() {
-    return run([this] {
-        worker_->now_tsc = worker_->last_tsc = base::now_tsc();
-        cachewire::pipeline::Front::run(*worker_, *snapshot_, worker_->burst);
-        if (worker_->burst.size() != 0) cachewire::pipeline::Back::run(*worker_, *snapshot_, worker_->burst);
-        cachewire::pipeline::flush_tx(*worker_, *snapshot_);
-    });
+    return run([this] { worker_->iterate(); });
 }
 
 }  // namespace cachewire::bench

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "config/config.h"
+#include "control/publisher.h"
 #include "control/snapshot_builder.h"
-#include "pipeline/snapshot.h"
-#include "pipeline/worker_state.h"
+#include "pipeline/worker.h"
 #include "slices.h"
 #include "support/ring_port.h"
 
@@ -19,15 +19,16 @@ namespace cachewire::bench {
 
 class Rig {
   public:
-    // `frames`: what travels, a mbuf each, all in flight at once. The configuration names the ports west and east.
-    Rig(const std::string& config_text, std::vector<std::vector<std::uint8_t>> frames);
+    // `frames`: what travels, a mbuf each, all in flight at once. The configuration names the ports west and east;
+    // `name` is the rig's own among the rigs of the process.
+    Rig(const std::string& name, const std::string& config_text, std::vector<std::vector<std::uint8_t>> frames);
 
     // Offers every frame once, measures the worker's code until all of them are sent, puts them back. Throws
     // std::runtime_error when one is missing: a bench that loses packets measures nothing.
     Slice io();        // receive, send
-    Slice pipeline();  // Front and Back, flush
+    Slice pipeline();  // the worker's whole iteration
 
-    [[nodiscard]] const pipeline::WorkerState& worker() const noexcept { return *worker_; }
+    [[nodiscard]] const pipeline::WorkerState& worker() const noexcept { return worker_->state(); }
 
   private:
     Slice run(const std::function<void()>& step);
@@ -38,8 +39,8 @@ class Rig {
     rte_mempool* pool_;
     test::RingPort west_, east_;
     std::unique_ptr<control::SnapshotBuilder> builder_;
-    std::unique_ptr<pipeline::Snapshot> snapshot_;
-    std::unique_ptr<pipeline::WorkerState> worker_;
+    control::Publisher publisher_{1};
+    std::unique_ptr<pipeline::Worker> worker_;
     std::vector<rte_mbuf*> mbufs_;
 };
 

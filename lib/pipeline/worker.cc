@@ -11,8 +11,8 @@ namespace cachewire::pipeline {
 
 namespace {
 
-// Expiry looks at a few entries often: a table of up to 16 million is walked in about 3 s, and no call takes longer than
-// a burst.
+// Expiry looks at a few entries often: a table of up to 16 million is walked in about 3 s, and no call takes longer
+// than a burst.
 constexpr unsigned kExpiryPerSecond = 20000;
 constexpr unsigned kExpirySteps = 65536;  // a round, where that gives a call no more and no less than
 constexpr unsigned kExpiryLeast = 16;
@@ -27,28 +27,36 @@ Worker::Worker(std::unique_ptr<WorkerState> state, std::vector<RxQueue> rx_queue
       expiry_interval_(base::tsc_hz() / kExpiryPerSecond) {}
 
 void Worker::run() noexcept {
-    WorkerState& worker = *state_;
+    begin();
+    while (iterate()) {
+    }
+    for (std::uint16_t port = 0; port < kMaxPorts; ++port) drop_held(*state_, port, DropReason::shutdown);
+    state_->published_ledger.publish(state_->ledger);
+    reader_.offline();
+}
+
+void Worker::begin() noexcept {
     reader_.online();
     last_iteration_tsc_ = base::now_tsc();
-    for (;;) {
-        const Phase phase = phase_.load(std::memory_order_relaxed);
-        const std::uint64_t begin = base::now_tsc();
-        const Snapshot& snapshot = reader_.take();
-        unsigned packets = 0;
-        if (phase == Phase::running) {
-            for (const RxQueue& queue : rx_queues_) packets += receive(snapshot, queue);
-        }
-        packets += flush_tx(worker, snapshot);
-        expire_sessions(snapshot, begin);
-        mailbox_.serve(*worker.sessions, worker.outcomes, begin);
-        if (phase == Phase::stopped) break;
-        worker.published_ledger.publish(worker.ledger);
-        reader_.quiescent();
-        account_iteration(begin, packets);
+}
+
+bool Worker::iterate() noexcept {
+    WorkerState& worker = *state_;
+    const Phase phase = phase_.load(std::memory_order_relaxed);
+    const std::uint64_t begin = base::now_tsc();
+    const Snapshot& snapshot = reader_.take();
+    unsigned packets = 0;
+    if (phase == Phase::running) {
+        for (const RxQueue& queue : rx_queues_) packets += receive(snapshot, queue);
     }
-    for (std::uint16_t port = 0; port < kMaxPorts; ++port) drop_held(worker, port, DropReason::shutdown);
+    packets += flush_tx(worker, snapshot);
+    expire_sessions(snapshot, begin);
+    mailbox_.serve(*worker.sessions, worker.outcomes, begin);
+    if (phase == Phase::stopped) return false;
     worker.published_ledger.publish(worker.ledger);
-    reader_.offline();
+    reader_.quiescent();
+    account_iteration(begin, packets);
+    return true;
 }
 
 // A configured burst over kMaxLanes runs in sub-bursts, and a short one means that the queue is empty.

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Does the session table's layout pay? Look-ups of existing sessions in bursts of 32, uniformly random, each hot entry
+// read and updated, hash computed within: rte_hash's bulk call with the same 40 bytes and a 64-byte entry beside it,
+// the table in bursts, and the same table asked for one packet at a time. Keys lie in L2, tables wherever their size
+// puts them.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <rte_errno.h>
+#include <rte_hash.h>
+#include <rte_hash_crc.h>
+
+#include "base/clock.h"
+#include "base/huge_array.h"
+#include "base/prefetch.h"
+#include "claims.h"
+#include "net/flow_hash.h"
+#include "session/table.h"
+
+namespace cachewire::bench {
+
+namespace {
+
+constexpr unsigned kBurst = 32;
+constexpr unsigned kKeys = 4096;  // look-ups in a slice
+constexpr std::uint32_t kFrame = 60;
+
+net::FlowKey key_of(std::uint32_t i, bool ip6) {
+    net::FlowKey key;
+    if (ip6) {
+        key.src.bytes[0] = key.dst.bytes[0] = 0x20;
+        std::memcpy(key.src.bytes.data() + 12, &i, 4);
+        key.dst.bytes[15] = 1;
+    } else {
+        key.src = net::Address::from_v4(0x0a000000 + i);
+        key.dst = net::Address::from_v4(0xc6120001);
+    }
+    key.src_port_be = static_cast<std::uint16_t>(i * 7);
+    key.dst_port_be = 53;
+    key.tenant = 1;
+    key.proto = 17;
+    return key;
+}
+
+// The same sessions in both tables, and the slice's random keys.
+class Tables {
+  public:
+    Tables(std::uint32_t sessions, bool ip6)
+        : sessions_(sessions),
+          ip6_(ip6),
+          table_(sessions, -1, base::tsc_hz(), {}),
+          peers_(sessions * sizeof(Entry), -1) {
+        rte_hash_parameters parameters{};
+        parameters.name = "bench_session";
+        parameters.entries = sessions + sessions / 8 + 8;
+        parameters.key_len = net::kFlowIdentityBytes;
+        parameters.hash_func = rte_hash_crc;
+        parameters.socket_id = SOCKET_ID_ANY;
+        hash_ = rte_hash_create(&parameters);
+        if (hash_ == nullptr)
+            throw std::runtime_error(fmt::format("rte_hash of {} entries: {}", sessions, rte_strerror(rte_errno)));
+        for (std::uint32_t i = 0; i < sessions; ++i) add(i);
+    }
+    ~Tables() { rte_hash_free(hash_); }
+    Tables(const Tables&) = delete;
+    Tables& operator=(const Tables&) = delete;
+
+    Slice rte_hash_bulk() {
+        return slice([this](const net::FlowKey* const* keys) {
+            const void* pointers[kBurst];
+            void* data[kBurst];
+            std::uint64_t hits = 0;
+            std::copy_n(keys, kBurst, pointers);
+            rte_hash_lookup_bulk_data(hash_, pointers, kBurst, &hits, data);
+            for (void* entry : data) base::prefetch_write(entry);
+            for (void* entry : data) ++static_cast<Entry*>(entry)->packets;
+            return hits == 0xffffffff;
+        });
+    }
+    Slice burst() {
+        return slice([this](const net::FlowKey* const* keys) { return look_up(keys, kBurst); });
+    }
+    Slice one_at_a_time() {
+        return slice([this](const net::FlowKey* const* keys) {
+            bool all = true;
+            for (unsigned i = 0; i < kBurst; ++i) all &= look_up(keys + i, 1);
+            return all;
+        });
+    }
+
+  private:
+    struct alignas(base::kCacheLine) Entry {
+        std::uint64_t packets;
+    };
+
+    void add(std::uint32_t i) {
+        const net::FlowKey key = key_of(i, ip6_);
+        session::Found found;
+        auto* entry = reinterpret_cast<Entry*>(peers_.data()) + i;
+        if (table_.insert(key, net::flow_hash(key, seed_), base::now_tsc(), found) != session::Table::Insert::created ||
+            rte_hash_add_key_data(hash_, &key, entry) != 0)
+            throw std::runtime_error("a session does not fit");
+    }
+    bool look_up(const net::FlowKey* const* keys, unsigned n) {
+        std::array<std::uint32_t, kBurst> hashes;
+        std::array<session::Found, kBurst> found;
+        for (unsigned i = 0; i < n; ++i) hashes[i] = net::flow_hash(*keys[i], seed_);
+        table_.lookup({keys, n}, {hashes.data(), n}, {found.data(), n});
+        bool all = true;
+        for (unsigned i = 0; i < n; ++i) {
+            all &= found[i].index != session::kNone;
+            table_.touch(found[i].index, found[i].reverse, 0, kFrame, now_);
+        }
+        return all;
+    }
+    template <class LookUp>
+    Slice slice(LookUp&& look_up_burst) {
+        std::array<const net::FlowKey*, kKeys> pointers;
+        for (unsigned i = 0; i < kKeys; ++i) {
+            keys_[i] = key_of(static_cast<std::uint32_t>(random_() % sessions_), ip6_);
+            pointers[i] = &keys_[i];
+        }
+        bool all = true;
+        now_ = base::now_tsc();
+        for (unsigned i = 0; i < kKeys; i += kBurst) all &= look_up_burst(pointers.data() + i);
+        const std::uint64_t end = base::now_tsc();
+        if (!all) throw std::runtime_error("a session was not found");
+        return {end - now_, kKeys};
+    }
+
+    std::uint32_t sessions_;
+    bool ip6_;
+    net::HashSeed seed_;
+    session::Table table_;
+    base::HugeArray peers_;
+    rte_hash* hash_;
+    std::array<net::FlowKey, kKeys> keys_;
+    std::minstd_rand random_{1};
+    std::uint64_t now_ = 0;
+};
+
+}  // namespace
+
+std::vector<Result> session(const Options& options) {
+    std::vector<Result> all;
+    for (const bool ip6 : {false, true}) {
+        for (const std::uint32_t sessions : {1000u, 100000u, 1000000u, 4000000u}) {
+            Tables tables(sessions, ip6);
+            const std::string prefix = fmt::format("{} {} ", ip6 ? "v6" : "v4", sessions);
+            auto results = measure({{prefix + "rte_hash bulk", [&] { return tables.rte_hash_bulk(); }},
+                                    {prefix + "table, bursts", [&] { return tables.burst(); }},
+                                    {prefix + "table, singly", [&] { return tables.one_at_a_time(); }}},
+                                   options.quick ? 300 : options.pairs);
+            print_table(fmt::format("session: look-up and update, {} sessions, IPv{}", sessions, ip6 ? 6 : 4), results);
+            all.insert(all.end(), results.begin(), results.end());
+        }
+    }
+    return all;
+}
+
+}  // namespace cachewire::bench
