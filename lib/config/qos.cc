@@ -55,6 +55,16 @@ void read_burst(Reporter& reporter, const std::optional<Value>& value, std::uint
     }
 }
 
+// The meter counts in steps of some hundred cycles: a bucket shorter than that can't hold its rate (qos::make_profile
+// refuses it with the TSC's real rate; here 200 ns, which covers a TSC of 1 GHz).
+void check_burst(Reporter& reporter, const std::optional<Value>& value, const Policer& policer) {
+    constexpr std::uint64_t kBitsPerStep = 40'000'000;  // 8 bits a byte in 200 ns
+    const std::uint64_t least = policer.rate_bps / kBitsPerStep;
+    if (policer.burst_bytes != 0 && policer.burst_bytes < least)
+        reporter.error(*value,
+                       fmt::format("too short to be metered at this rate; allowed: auto, or at least {}B", least));
+}
+
 }  // namespace
 
 void read_qos(Loading& loading, const MapReader& top) {
@@ -72,6 +82,7 @@ void read_qos(Loading& loading, const MapReader& top) {
         const bool single = !type || read_choice(reporter, type, policer.type, kTypes);
         read_rate(reporter, single ? map.require("rate") : map.get("rate"), policer.rate_bps);
         read_burst(reporter, map.get("burst"), policer.burst_bytes);
+        check_burst(reporter, map.get("burst"), policer);
         read_choice(reporter, map.get("accounting"), policer.accounting, kAccounting);
         if (!policer.name.empty()) loading.policers.add(reporter, *name, policer.name, loading.config.policers.size());
         loading.config.policers.push_back(std::move(policer));
