@@ -78,6 +78,7 @@ Runtime::Runtime(config::Config config, std::vector<unsigned> lcores)
     endpoints_.emplace();
     add_endpoints(*endpoints_, *this);
     add_session_endpoints(*endpoints_, *this);
+    add_memo_endpoints(*endpoints_, *this);
 }
 
 Runtime::~Runtime() {
@@ -99,6 +100,7 @@ void Runtime::check_pool(unsigned kept_by_drivers) {
 void Runtime::sample_pool() {
     const std::lock_guard lock(mutex_);
     pool_low_water_ = std::min<std::uint64_t>(pool_low_water_, rte_mempool_avail_count(pool_));
+    memo_watch_.look(workers_);
     session_growth_.sample(workers_, builder_->registry().tenants.end(),
                            static_cast<double>(base::now_tsc()) / static_cast<double>(base::tsc_hz()));
 }
@@ -178,6 +180,7 @@ void Runtime::change_ports(const config::Config& from, const config::Config& to)
 
 void Runtime::add_commands() {
     add_session_commands(*control_socket_, *this);
+    add_memo_commands(*control_socket_, *this);
     control_socket_->add("reload", [this](const ControlSocket::Json& request) {
         const ReloadResult result = reload(wants_dry_run(request));
         ControlSocket::Json answer = {{"ok", result.ok}, {"generation", result.generation}};
@@ -199,7 +202,8 @@ Runtime::View Runtime::view() const {
             (base::now_tsc() - start_tsc_) / base::tsc_hz(),
             pool_,
             pool_low_water_,
-            session_growth_};
+            session_growth_,
+            builder_->memoize_override()};
 }
 
 std::string Runtime::finish_grace_period() {
@@ -257,6 +261,22 @@ Runtime::ReloadResult Runtime::reload(bool dry_run) {
         result.error = error.what();
     }
     return result;
+}
+
+std::string Runtime::override_memoize(bool on) {
+    const std::lock_guard lock(mutex_);
+    if (std::string stalled = finish_grace_period(); !stalled.empty()) return stalled;
+    const std::optional<bool> before = builder_->memoize_override();
+    builder_->override_memoize(on == config_.pipeline.memoize ? std::nullopt : std::optional(on));
+    try {
+        auto pass = builder_->begin(config_, generation_);
+        builder_->complete(*pass);
+        publisher_->publish(builder_->commit(std::move(pass)), [this] { builder_->grace_period_over(); });
+    } catch (const std::exception& error) {
+        builder_->override_memoize(before);
+        return error.what();
+    }
+    return finish_grace_period();
 }
 
 void Runtime::request_stop() {

@@ -16,6 +16,7 @@
 #include "config/config.h"
 #include "config/load.h"
 #include "control/control_socket.h"
+#include "control/memo_status.h"
 #include "control/ports.h"
 #include "control/publisher.h"
 #include "control/session_requests.h"
@@ -60,6 +61,8 @@ class Runtime {
     };
     // Reads the file again. All or nothing; on a dry run everything but the publication.
     ReloadResult reload(bool dry_run);
+    // `cwctl memoize`: over what the file says, and over reloads, until it says the same again. Empty, or why not.
+    std::string override_memoize(bool on);
 
     // For status.cc, under the lock.
     struct View {
@@ -74,6 +77,7 @@ class Runtime {
         rte_mempool* pool;
         std::uint64_t pool_low_water;  // fewest free mbufs seen, sampled ten times a second
         const SessionGrowth& session_growth;
+        std::optional<bool> memoize_override;
     };
     template <class F>
     auto with_view(F&& f) {
@@ -113,6 +117,7 @@ class Runtime {
     Workers workers_;
     std::optional<SessionRequests> session_requests_;
     SessionGrowth session_growth_;
+    MemoWatch memo_watch_;
     Signals signals_;
     std::optional<telemetry::Endpoints> endpoints_;
     std::unique_ptr<ControlSocket> control_socket_;

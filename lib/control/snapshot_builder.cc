@@ -68,7 +68,7 @@ class SnapshotBuilder::Pass {
             config.pipeline.prefetch_session == 0
                 ? kDefaultSessionPrefetch
                 : static_cast<std::uint8_t>(std::min<unsigned>(config.pipeline.prefetch_session, 255));
-        snapshot->memoize = config.pipeline.memoize;
+        snapshot->memoize = builder.memoize_override_.value_or(config.pipeline.memoize);
         snapshot->shadow_check = config.pipeline.shadow_check;
         snapshot->on_policy_change = on_policy_change(config.sessions.on_policy_change);
         const config::Timeouts& t = config.sessions.timeouts;

@@ -5,6 +5,7 @@
 // that its verdicts or routes depend on did.
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "config/config.h"
@@ -46,12 +47,17 @@ class SnapshotBuilder {
     // For the passes that begin afterwards: a device went, came back, or took another address.
     void set_port(const std::string& name, const PortInfo& info) { ports_[name] = info; }
 
+    // Wins over the file's `pipeline.memoize` in every build from now on; nullopt: the file decides.
+    void override_memoize(std::optional<bool> on) noexcept { memoize_override_ = on; }
+    [[nodiscard]] std::optional<bool> memoize_override() const noexcept { return memoize_override_; }
+
     [[nodiscard]] const Registry& registry() const noexcept { return registry_; }
 
   private:
     std::map<std::string, PortInfo> ports_;
     net::HashSeed seed_;
     int socket_id_;
+    std::optional<bool> memoize_override_;
     Registry registry_;
     std::map<std::uint16_t, std::shared_ptr<const acl::Classifier>>
         tenant_lists_;  // what each tenant's verdicts came from

@@ -42,7 +42,7 @@ Json info(const View& v) {
             {"config_file", v.config.path},
             {"config_sha256", v.config.sha256},
             {"config_generation", v.generation},
-            {"overrides", 0u},
+            {"overrides", v.memoize_override ? 1u : 0u},
             {"restart_pending", 0u},
             {"workers", static_cast<std::uint64_t>(v.workers.all().size())}};
 }

@@ -37,6 +37,9 @@ TEST_CASE("config: a file with ports alone gets every default", "[config]") {
     CHECK(c.pipeline.burst == 32);
     CHECK(c.pipeline.prefetch_header == 8);
     CHECK(c.pipeline.prefetch_session == 0);
+    CHECK(c.pipeline.memoize);
+    CHECK(c.pipeline.shadow_check == 0);
+    CHECK(c.sessions.on_policy_change == config::OnPolicyChange::revalidate);
     CHECK(c.sessions.capacity == 1048576);
     REQUIRE(c.ports.size() == 1);
     CHECK(c.ports[0].name == "wan");
@@ -62,7 +65,7 @@ description: "free text: anything"
 eal: ["-l", "0-1", --no-huge, "-m", "512"]
 workers: {lcores: 1, idle: poll, placement: warn, dispatch: rss}
 memory: {mbufs: 4096, mbuf_size: 4096, mempool_cache: 0}
-pipeline: {burst: 64, prefetch: {header: 0, session: 4}, metadata: session}
+pipeline: {burst: 64, prefetch: {header: 0, session: 4}, metadata: session, memoize: false, shadow_check: 1000}
 sessions: {capacity: 1000}
 ports:
   - {name: wan, device: "net_tap0,iface=cw0", rxq: 2, txq: auto, rxd: 512, txd: 256, mtu: 9000, promiscuous: true, mac: 12:34:56:10:20:30}
@@ -83,6 +86,8 @@ routes:
     CHECK(c.pipeline.burst == 64);
     CHECK(c.pipeline.prefetch_header == 0);
     CHECK(c.pipeline.prefetch_session == 4);
+    CHECK_FALSE(c.pipeline.memoize);
+    CHECK(c.pipeline.shadow_check == 1000);
     REQUIRE(c.ports.size() == 3);
     CHECK(c.ports[0].device == "net_tap0,iface=cw0");
     CHECK(c.ports[0].admin_up);

@@ -103,6 +103,7 @@ CASES = {
     "no_interface": [(NO_INTERFACE, to(NO_INTERFACE))],
     "acl_deny": [(ACL, to(ACL, p.udp_packet(*V4, 1, 23))), (ACL, to(ACL, p.udp_packet(*V6, 1, 23)))],
     "acl_default": [(DEFAULT, to(DEFAULT))],
+    "icmp_quote": [(STATEFUL, to(STATEFUL, p.ipv4(*V4, b"\x03\x01" + bytes(6 + n), proto=p.ICMP))) for n in (0, 19, 28)],
     "session_state": [(STATEFUL, to(STATEFUL, p.tcp_packet(*V4, flags=0x10)))],
     "policer": [(POLICED, to(POLICED, p.udp_packet(*V4, payload=bytes(1000))))],
 }

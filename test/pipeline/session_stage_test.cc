@@ -59,8 +59,12 @@ net::FlowKey udp(std::uint16_t tenant, std::uint32_t src = 1) {
     return test::key_v4(src, 1024, 2, 53, test::kUdp, tenant);
 }
 
-net::FlowKey as_fragment(net::FlowKey key, std::uint8_t which) {
-    key.match_flags |= which;
+net::FlowKey with_match_flags(net::FlowKey key, std::uint8_t flags) {
+    key.match_flags |= flags;
+    return key;
+}
+net::FlowKey without_l4(net::FlowKey key) {
+    key.match_flags &= static_cast<std::uint8_t>(~net::kL4Known);
     return key;
 }
 
@@ -85,9 +89,8 @@ TEST_CASE("session stage: what a packet without a session becomes", "[pipeline]"
         {"tracked UDP", udp(kTrack), 0, "live", true},
         {"cached TCP from its middle", tcp(kCache, A), 0, "live", true},
         {"tenant without sessions", tcp(kNone, A), 0, "live", false},
-        {"first fragment", as_fragment(tcp(kTrack, A), net::kFirstFragment), 0, "live", false},
-        {"later fragment", as_fragment(udp(kTrack), net::kLaterFragment), 0, "live", false},
-        {"ICMP error", test::key_v4(1, 0, 2, 0, session::kProtoIcmp, kTrack), kLaneIcmpError, "live", false},
+        {"UDP with IP options", with_match_flags(udp(kTrack), net::kHasOptions), 0, "live", true},
+        {"a protocol without ports", without_l4(test::key_v4(1, 0, 2, 0, 47, kTrack)), 0, "live", true},
         {"ICMP echo", test::key_v4(1, 7, 2, 7, session::kProtoIcmp, kTrack), 0, "live", true},
     };
     for (const Case& c : cases) {
@@ -106,14 +109,27 @@ TEST_CASE("session stage: what a packet without a session becomes", "[pipeline]"
     }
 }
 
-TEST_CASE("session stage: a fragment or an ICMP error of a known flow does not use its memo", "[pipeline]") {
-    Rig rig;
-    rig.pass({udp(kTrack)});
-    rig.begin({as_fragment(udp(kTrack), net::kFirstFragment), as_fragment(udp(kTrack), net::kLaterFragment)});
-    rig.run<stages::Session>();
-    for (const unsigned i : {0u, 1u}) {
-        CHECK(rig.lane(i).session == kNoSession);
-        CHECK_FALSE(rig.has(i, kLaneVerdictKnown | kLaneRouteKnown | kLaneStale));
+// Fragments and ICMP errors need their bytes: test/control/fragment_test.cc and icmp_error_test.cc.
+TEST_CASE("session stage: options and unknown protocols find their session and not its memo", "[pipeline]") {
+    for (const net::FlowKey& key :
+         {with_match_flags(udp(kTrack), net::kHasOptions), without_l4(test::key_v4(1, 0, 2, 0, 47, kTrack))}) {
+        Rig rig;
+        rig.pass({key});
+        REQUIRE(rig.lane(0).session != kNoSession);
+        CHECK(rig.hot(0).outcome == session::kNoOutcome);
+        CHECK(rig.hot(0).policy_generation == 5);
+        CHECK((rig.worker->sessions->cold(rig.lane(0).session).match_flags & ~net::kL4Known) == 0);
+        rig.pass({key, test::reversed(key)});
+        for (const unsigned i : {0u, 1u}) {
+            CHECK(rig.lane(i).session != kNoSession);
+            CHECK(rig.has(i, kLaneStale));
+            CHECK_FALSE(rig.has(i, kLaneVerdictKnown | kLaneRouteKnown | kLaneInstall));
+        }
+        CHECK(rig.hot(0).packets[0] == 2);
+        CHECK(rig.hot(0).packets[1] == 1);
+        const MemoCounters& memo = rig.worker->memo;
+        CHECK(memo.bypass_options.read() + memo.bypass_other.read() == 3);
+        CHECK(memo.hits.read() + memo.misses.read() == 0);
     }
 }
 
@@ -132,6 +148,8 @@ TEST_CASE("session stage: the second packet finds verdict and next hop in the se
     CHECK(rig.lane(0).policer == 21);
     CHECK(rig.lane(0).traffic_class == 4);
     CHECK(rig.lane(0).next_hop == kForwardHop);
+    CHECK(rig.hot(0).packets[0] == 1);  // counted once it is permitted and routed
+    rig.run<stages::Install>();
     CHECK(rig.hot(0).packets[0] == 2);
     CHECK(rig.hot(0).bytes[0] == 200);
 }
@@ -148,6 +166,7 @@ TEST_CASE("session stage: a reply passes with its session where the list is stat
         CHECK(rig.has(0, kLaneVerdictKnown) == (tenant == kTrack));
         CHECK_FALSE(rig.has(0, kLaneStale));
         CHECK_FALSE(rig.has(0, kLaneRouteKnown));  // nothing has gone this way yet
+        rig.run<stages::Install>();
         CHECK(rig.hot(0).packets[1] == 1);
         CHECK(rig.hot(0).state() == State::established);
     }
@@ -288,6 +307,7 @@ TEST_CASE("session stage: a SYN over a connection that is over begins a new one,
         CHECK_FALSE(rig.has(0, kLaneVerdictKnown | kLaneRouteKnown | kLaneInstall | kLaneReverse));
         CHECK(rig.hot(0).state() == State::fresh);
         CHECK(rig.hot(0).src == syn.src);
+        rig.run<stages::Install>();
         CHECK(rig.hot(0).packets[0] == 1);
         CHECK(rig.active() == 1);
         CHECK(rig.worker->outcomes.size() == 0);

@@ -48,7 +48,8 @@ struct Session {
         if (snapshot.on_policy_change == OnPolicyChange::kill && end_outdated(worker, snapshot, keys, found))
             worker.sessions->lookup(keys, hashes, found, snapshot.prefetch_session);
         // Directions may have turned, and other lanes of the burst may belong to the session that just began.
-        if (restart_reused(worker, snapshot, keys, found)) worker.sessions->lookup(keys, hashes, found, snapshot.prefetch_session);
+        if (restart_reused(worker, snapshot, keys, found))
+            worker.sessions->lookup(keys, hashes, found, snapshot.prefetch_session);
 
         Counts counts;
         unsigned next = 0;
@@ -169,18 +170,22 @@ struct Session {
             lane.flags |= kLaneStale | kLaneShadow;
             return true;
         }
-        const std::uint16_t next_hop = entry.next_hop[found.reverse ? 1 : 0];
-        const bool current = entry.route_generation == tenant.route_generation;
-        if (current && next_hop != kNoNextHop) {
-            lane.next_hop = next_hop;
-            lane.flags |= kLaneRouteKnown;
-        }
-        if (current || next_hop == kNoNextHop) {
+        if (take_route(tenant, entry, found.reverse, lane)) {
             ++counts.hits;
         } else {
             worker.memo.stale.add(1);
         }
         return apply(worker, burst, i, entry);
+    }
+
+    // False: there was a next hop, of other routes.
+    static bool take_route(const Tenant& tenant, const session::HotEntry& entry, bool reverse, auto& lane) noexcept {
+        const std::uint16_t next_hop = entry.next_hop[reverse ? 1 : 0];
+        if (next_hop == kNoNextHop) return true;
+        if (entry.route_generation != tenant.route_generation) return false;
+        lane.next_hop = next_hop;
+        lane.flags |= kLaneRouteKnown;
+        return true;
     }
 
     // A stateless list has an opinion of its own on each packet. The session's verdict is this packet's only in its
@@ -205,6 +210,7 @@ struct Session {
         const bool bypass = (lane.flags & kLaneBypass) != 0;
         const bool outdated = entry.policy_generation != tenant.policy_generation;
         const bool own = !tenant.stateful && (bypass || !speaks_for(worker, tenant, found, burst.key(i)));
+        if (!bypass && snapshot.memoize) take_route(tenant, entry, found.reverse, lane);
         if (tenant.stateful && outdated && is_kept(snapshot, entry)) {
             if (!bypass) (snapshot.memoize ? worker.memo.hits : worker.memo.bypass_other).add(1);
             return apply(worker, burst, i, entry);
