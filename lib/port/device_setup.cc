@@ -60,6 +60,12 @@ unsigned buffer_room(const PortConfig& config) { return config.mbuf_size - RTE_P
 
 bool offers_scatter(const rte_eth_dev_info& info) { return (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER) != 0; }
 
+// These chain buffers as they need them and have no capability to say so.
+bool spreads_frames(const rte_eth_dev_info& info) {
+    const std::string_view driver = info.driver_name;
+    return offers_scatter(info) || driver == "net_pcap" || driver == "net_memif";
+}
+
 // As ethdev reckons: the driver's longest frame counts header and FCS unless the driver names its MTU too.
 unsigned max_mtu(const rte_eth_dev_info& info) {
     const bool says_both = info.max_mtu != UINT16_MAX && info.max_rx_pktlen > info.max_mtu;
@@ -68,10 +74,9 @@ unsigned max_mtu(const rte_eth_dev_info& info) {
     return std::min<unsigned>(info.max_mtu, longest);
 }
 
-// net_af_packet and net_tap name the plain Ethernet's frame whatever the interface can.
+// net_af_packet names the plain Ethernet's frame whatever the interface can. So does net_tap, but it sends none longer.
 bool mtu_beside_ethdev(const PortConfig& config, const rte_eth_dev_info& info) {
-    const std::string_view driver = info.driver_name;
-    return driver == "net_tap" || (config.device.kind == DeviceKind::kernel && driver == "net_af_packet");
+    return config.device.kind == DeviceKind::kernel && std::string_view(info.driver_name) == "net_af_packet";
 }
 
 // Devices that Linux keeps have peers in this machine, which leave checksums to a NIC that isn't there.
@@ -110,7 +115,7 @@ void check_queues(const PortConfig& config, const rte_eth_dev_info& info) {
 
 void check_mtu(const PortConfig& config, const rte_eth_dev_info& info, std::uint16_t mtu) {
     const unsigned room = buffer_room(config);
-    if (needs_scatter(config, mtu) && !offers_scatter(info))
+    if (needs_scatter(config, mtu) && !spreads_frames(info))
         fail(config,
              fmt::format(
                  "an mtu of {} and {} bytes of Ethernet and VLAN headers make frames of {}, an mbuf_size of {} less "
@@ -134,7 +139,7 @@ std::uint16_t ethdev_mtu(const PortConfig& config, const rte_eth_dev_info& info,
 rte_eth_conf device_configuration(const PortConfig& config, const rte_eth_dev_info& info) {
     rte_eth_conf conf{};
     conf.rxmode.mtu = ethdev_mtu(config, info, config.mtu);
-    if (needs_scatter(config, config.mtu)) conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
+    if (needs_scatter(config, config.mtu) && offers_scatter(info)) conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
     conf.txmode.offloads = kTxOffloads & info.tx_offload_capa;
     const std::uint64_t rss = kRssFields & info.flow_type_rss_offloads;
     if (config.rx_queues > 1 && rss != 0) {

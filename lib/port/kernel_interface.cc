@@ -182,19 +182,15 @@ Device kernel_device(const KernelWish& wish, KernelDriver driver) {
                         std::max(slot, kPage))};
 }
 
-std::string interface_argument(const Device& device) {
+std::string interface_below(const Device& device) {
+    if (device.kind == DeviceKind::kernel) return device.name;
+    if (device.kind != DeviceKind::vdev) return "";
+    if (!device.name.starts_with("net_af_packet") && !device.name.starts_with("net_af_xdp")) return "";
     const std::string arguments = "," + device.arguments;
     const auto at = arguments.find(",iface=");
     if (at == std::string::npos) return "";
     const auto begin = at + 7;
     return arguments.substr(begin, arguments.find(',', begin) - begin);
-}
-
-std::string interface_below(const Device& device) {
-    if (device.kind == DeviceKind::kernel) return device.name;
-    if (device.kind != DeviceKind::vdev) return "";
-    if (!device.name.starts_with("net_af_packet") && !device.name.starts_with("net_af_xdp")) return "";
-    return interface_argument(device);
 }
 
 unsigned packet_slot_bytes(std::uint16_t mtu) noexcept {

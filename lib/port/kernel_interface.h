@@ -52,9 +52,6 @@ std::optional<KernelChoice> choose_driver(const KernelWish& wish, const KernelFa
 // The virtual device that EAL makes of the choice: "net_af_xdp_IFNAME" with its arguments.
 Device kernel_device(const KernelWish& wish, KernelDriver driver);
 
-// What `iface=` in the arguments names; empty without.
-std::string interface_argument(const Device& device);
-
 // Of `iface=` in the arguments of net_af_packet and net_af_xdp, and of kernel devices; empty for others: their
 // interface is theirs alone.
 std::string interface_below(const Device& device);

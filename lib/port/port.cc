@@ -165,18 +165,15 @@ void EthPort::apply_mtu(std::uint16_t mtu) {
     rte_eth_dev_info info{};
     require(rte_eth_dev_info_get(id_, &info), config_, "rte_eth_dev_info_get");
     check_mtu(config_, info, mtu);
-    const std::uint16_t told = ethdev_mtu(config_, info, mtu);
-    const bool slots = config_.device.kind == DeviceKind::kernel && driver_ == "net_af_packet";
-    if (slots && packet_slot_bytes(mtu) > packet_slot_bytes(opened_mtu_))
-        fail(config_, fmt::format("an mtu of {} needs longer slots in AF_PACKET's ring: restart to apply it", mtu));
-    if (slots || told != mtu) {
-        const std::string name = interface_.empty() ? interface_argument(config_.device) : interface_;
-        if (!set_interface_mtu(name, mtu))
+    if (config_.device.kind == DeviceKind::kernel && driver_ == "net_af_packet") {
+        if (packet_slot_bytes(mtu) > packet_slot_bytes(opened_mtu_))
+            fail(config_, fmt::format("an mtu of {} needs longer slots in AF_PACKET's ring: restart to apply it", mtu));
+        if (!set_interface_mtu(interface_, mtu))
             fail(config_,
-                 fmt::format("the interface {} does not take an mtu of {}: {}", name, mtu, std::strerror(errno)));
+                 fmt::format("the interface {} does not take an mtu of {}: {}", interface_, mtu, std::strerror(errno)));
         return;
     }
-    const int rc = rte_eth_dev_set_mtu(id_, told);
+    const int rc = rte_eth_dev_set_mtu(id_, mtu);
     if (rc == -ENOTSUP) return;
     if (rc == -EBUSY)
         fail(config_, fmt::format("the driver changes its mtu only while stopped: restart to apply {}", mtu));

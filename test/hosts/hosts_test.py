@@ -13,15 +13,5 @@ class Tap(Traffic, Taps):
         self.assertEqual(self.cachewire.ask("/cachewire/drops")["acl_default"], before + 3)
 
 
-class TapJumbo(Taps):
-    """Frames over four buffers: a chain goes through untouched."""
-
-    mtu = 9000
-
-    def test_ping_and_tcp(self):
-        self.ping_passes()
-        self.transfer(50)
-
-
 if __name__ == "__main__":
     harness.main()

@@ -10,6 +10,12 @@ import time
 
 from hosts import ADDRESSES, SEND, SERVE, Traffic, Veths, harness, ip
 
+DATAGRAM = """
+import socket, sys
+wire = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+wire.setsockopt(socket.IPPROTO_IP, 10, 0)  # IP_MTU_DISCOVER: cut nothing that fits
+wire.sendto(bytes(int(sys.argv[2])), (sys.argv[1], 9))
+"""
 ROUNDS = 50 if harness.SLOW else 5
 
 
@@ -81,6 +87,29 @@ class SuperFrames(Veths):
         client.kill()
         server.kill()
         self.ping_passes(5)  # what lay beside them in the pool is whole
+
+
+class LongFrames(Veths):
+    """B76: both ends' MTU raised from outside, the port's stays: nothing of a long frame gets through, and neighbours are whole."""
+
+    queues = 2
+    ethtool = [("tso", "off", "gso", "off")]
+    SIZES = (1514, 1515, 1522, 1523, 1981, 1982, 1983, 2015, 2016, 2017, 2047, 2048, 2049, 4096, 9014)
+
+    def test_they_are_dropped_and_counted(self):
+        ip("link", "set", self.names[0], "mtu", "9000")
+        ip("-n", self.spaces[0], "link", "set", f"{self.names[0]}h", "mtu", "9000")
+        before = self.cachewire.ask("/cachewire/drops")
+        stats = self.cachewire.ask("/cachewire/port/stats,p0")["rx_errors"]
+        for size in self.SIZES:
+            self.output(self.inside(0, sys.executable, "-c", DATAGRAM, ADDRESSES[1][0], str(size - 42)))
+        long = sum(size > 1522 for size in self.SIZES)
+        drops = self.cachewire.wait("drops", lambda c: (d := c.ask("/cachewire/drops"))["frame_oversize"] >= before["frame_oversize"] + long and d)
+        self.assertEqual(drops["frame_oversize"] - before["frame_oversize"], long)
+        self.assertEqual(drops["mtu_exceeded"] - before["mtu_exceeded"], sum(1514 < size <= 1522 for size in self.SIZES))
+        self.assertEqual(self.cachewire.ask("/cachewire/port/stats,p0")["rx_errors"] - stats, long)
+        ip("-n", self.spaces[0], "link", "set", f"{self.names[0]}h", "mtu", "1500")
+        self.transfer(10)
 
 
 class Changes:
