@@ -12,7 +12,6 @@ namespace cachewire::pipeline {
 // clang-format off
 #define CACHEWIRE_DROP_REASONS(X)                                                                                        \
     X(frame_short,           "shorter than an Ethernet header")                                                        \
-    X(frame_oversize,        "longer than the port's MTU and its headers; the device may have cut it")                  \
     X(vlan_truncated,        "ends inside a VLAN tag")                                                                 \
     X(vlan_depth,            "more than two VLAN tags")                                                                \
     X(foreign_mac,           "unicast to another station's MAC address")                                               \
@@ -58,6 +57,7 @@ namespace cachewire::pipeline {
     X(mtu_exceeded,          "longer than the egress MTU")                                                             \
     X(policer,               "over the policer's rate")                                                                \
     X(tx_full,               "the device did not take it and the TX buffer is full")                                   \
+    X(frame_oversize,        "longer than the port's MTU and its headers; the device may have cut it")                  \
     X(tx_chained,            "in several buffers, which the egress device can't send, and too long for one")            \
     X(port_down,             "the port it came from or goes to is administratively down or gone")                   \
     X(shutdown,              "still held when the drain at shutdown ran out of time")
