@@ -47,16 +47,28 @@ unsigned Table::relieve(OutcomeTable& outcomes) noexcept {
     const std::uint32_t end_of_use = header_->used_end;
     std::uint32_t i = header_->relief_cursor;
     unsigned evicted = 0;
-    for (std::uint32_t left = wanted * kReliefEntries; left > 0 && evicted < wanted; --left) {
+    Ending ending;
+    for (std::uint32_t left = wanted * kReliefEntries; left > 0 && evicted + ending.size < wanted; --left) {
         if (expendable_.read() == 0) break;
         if (i >= end_of_use) i = 0;
-        if (can_be_evicted(hot_[i])) {
-            finish(i, outcomes, &TenantUse::evicted);
-            ++evicted;
-        }
+        if (can_be_evicted(hot_[i]) && add(ending, i)) evicted += finish_evicted(ending, outcomes);
         ++i;
     }
     header_->relief_cursor = i;
+    return evicted + finish_evicted(ending, outcomes);
+}
+
+// The first ones may have brought their tenant below its share.
+unsigned Table::finish_evicted(Ending& ending, OutcomeTable& outcomes) noexcept {
+    fetch_buckets(ending);
+    unsigned evicted = 0;
+    for (std::uint32_t k = 0; k < ending.size; ++k) {
+        const std::uint32_t index = ending.indices[k];
+        if (!can_be_evicted(hot_[index])) continue;
+        finish(index, outcomes, &TenantUse::evicted);
+        ++evicted;
+    }
+    ending.size = 0;
     return evicted;
 }
 

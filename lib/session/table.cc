@@ -141,10 +141,16 @@ std::uint32_t Table::take_entry(const Index::Place& at) noexcept {
     const bool reuse = header_->free_head != kNone;
     const std::uint32_t i = reuse ? header_->free_head : header_->used_end;
     if (!index_.insert(at, i)) return kNone;
-    if (reuse)
-        header_->free_head = hot_[i].bytes[0];
-    else
+    if (!reuse) {
         ++header_->used_end;
+        return i;
+    }
+    const std::uint32_t next = hot_[i].bytes[0];
+    header_->free_head = next;
+    if (next != kNone) {
+        base::prefetch_write(hot_ + next);
+        base::prefetch_write(cold_ + next);
+    }
     return i;
 }
 
@@ -210,6 +216,19 @@ std::uint16_t Table::memoize(std::uint32_t index, OutcomeTable& outcomes, const 
     hot.policy_generation = policy_generation;
     cold_[index].rule = rule;
     return hot.outcome;
+}
+
+void Table::fetch_buckets(const Ending& ending) const noexcept {
+    for (std::uint32_t k = 0; k < ending.size; ++k) index_.prefetch(index_.place(cold_[ending.indices[k]].hash));
+}
+
+void Table::finish_expired(Ending& ending, OutcomeTable& outcomes) noexcept {
+    fetch_buckets(ending);
+    for (std::uint32_t k = 0; k < ending.size; ++k) {
+        const std::uint32_t index = ending.indices[k];
+        finish(index, outcomes, is_over(hot_[index].state()) ? &TenantUse::closed : &TenantUse::expired);
+    }
+    ending.size = 0;
 }
 
 void Table::finish(std::uint32_t index, OutcomeTable& outcomes, base::Counter TenantUse::*why) noexcept {

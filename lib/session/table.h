@@ -74,8 +74,8 @@ class Table {
     void configure(const Settings& settings, std::uint64_t version) noexcept;
     [[nodiscard]] std::uint64_t settings_version() const noexcept { return settings_version_; }
 
-    // In passes over the burst: fetch both buckets `ahead` keys ahead of matching their tags, which fetches hot entries; then
-    // verify keys. Spans of equal size, at most kMaxLookup.
+    // In passes over the burst: fetch both buckets `ahead` keys ahead of matching their tags, which fetches hot
+    // entries; then verify keys. Spans of equal size, at most kMaxLookup.
     void lookup(std::span<const net::FlowKey* const> keys, std::span<const std::uint32_t> hashes,
                 std::span<Found> found, unsigned ahead = kDefaultAhead) noexcept;
     // Finds first, so two packets of one new flow in a burst make one session. On created, the hot entry holds the key,
@@ -183,6 +183,20 @@ class Table {
     // Links a free entry under the hash; kNone: both buckets are full. There is a free one.
     [[nodiscard]] std::uint32_t take_entry(const Index::Place& at) noexcept;
     void free_entry(std::uint32_t index) noexcept;
+    // Sessions that end together, so that their cold lines and then their buckets arrive while others are worked on.
+    struct Ending {
+        std::array<std::uint32_t, 16> indices;
+        std::uint32_t size = 0;
+    };
+    // True: full.
+    bool add(Ending& ending, std::uint32_t index) const noexcept {
+        base::prefetch_write(cold_ + index);
+        ending.indices[ending.size++] = index;
+        return ending.size == ending.indices.size();
+    }
+    void fetch_buckets(const Ending& ending) const noexcept;
+    void finish_expired(Ending& ending, OutcomeTable& outcomes) noexcept;
+    unsigned finish_evicted(Ending& ending, OutcomeTable& outcomes) noexcept;
     void finish(std::uint32_t index, OutcomeTable& outcomes, base::Counter TenantUse::*why) noexcept;
     [[nodiscard]] std::uint32_t entries_in_use() const noexcept {
         return static_cast<std::uint32_t>(active_.read() + companions_.read());
@@ -235,6 +249,7 @@ unsigned Table::expire(std::uint64_t now_tsc, unsigned max_entries, OutcomeTable
     const std::uint32_t n = max_entries < end ? max_entries : end;
     std::uint32_t i = header_->cursor < end ? header_->cursor : 0;
     unsigned erased = 0;
+    Ending ending;
     for (std::uint32_t k = 0; k < n; ++k, i = i + 1 == end ? 0 : i + 1) {
         HotEntry& entry = hot_[i];
         if (entry.state() == State::free || entry.is_companion()) continue;
@@ -242,9 +257,10 @@ unsigned Table::expire(std::uint64_t now_tsc, unsigned max_entries, OutcomeTable
             visit(entry);
             continue;
         }
-        finish(i, outcomes, is_over(entry.state()) ? &TenantUse::closed : &TenantUse::expired);
         ++erased;
+        if (add(ending, i)) finish_expired(ending, outcomes);
     }
+    finish_expired(ending, outcomes);
     header_->cursor = i;
     return erased;
 }

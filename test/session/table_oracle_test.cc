@@ -26,7 +26,7 @@ constexpr std::uint32_t kCapacity = 512;
 constexpr std::uint32_t kPool = 1500;                            // flows that compete for the capacity
 constexpr session::Timeouts kTimeouts{.established_tcp = 9000};  // longer than the clock's range
 constexpr std::uint16_t kLimited = 1;                            // a tenant with a quota
-constexpr session::Quota kQuota{.sessions = 120};
+constexpr session::Quota kQuota{.sessions = 60};
 
 std::uint16_t tenant_of(std::uint32_t number) { return test::pool_key(number, false).tenant; }
 
