@@ -13,13 +13,16 @@ bool Index::put(std::uint32_t bucket, std::uint16_t tag, std::uint32_t entry) no
 }
 
 bool Index::insert(const Place& at, std::uint32_t entry) noexcept {
-    // Least-loaded first: filling the first bucket first would begin to fail at half the load.
-    const int room_first = std::popcount(free_slots(at.first));
-    const int room_second = std::popcount(free_slots(at.second));
-    std::uint32_t bucket = room_first >= room_second ? at.first : at.second;
-    if (room_first == 0 && room_second == 0 && !make_room(bucket)) {
+    // The first bucket while it has room: at half load 97 of 100 entries are there, and their look-up never fetches the
+    // second line. Filling this way needs moves a little earlier than least-loaded first would, still far above half
+    // load.
+    std::uint32_t bucket = at.first;
+    if (free_slots(bucket) == 0) {
         bucket = at.second;
-        if (!make_room(bucket)) return false;
+        if (free_slots(bucket) == 0 && !make_room(bucket)) {
+            bucket = at.first;
+            if (!make_room(bucket)) return false;
+        }
     }
     return put(bucket, at.tag, entry);
 }

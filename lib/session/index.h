@@ -4,8 +4,9 @@
 // two candidate buckets, and either one follows from the other and the tag alone, so that an entry can move without its
 // key being read. Knows no keys: whoever looks up verifies. Written and read by the owning worker alone.
 //
-// The two candidates differ in their lowest bit, so they are never the same bucket. With at least two slots an entry,
-// inserting into the emptier candidate and moving at most four entries, all of `capacity` fits (index_test fills it).
+// The two candidates differ in their lowest bit, so they are never the same bucket. An entry goes into its first bucket
+// while that has room, so nearly every look-up reads one line here and not two. With at least two slots an entry and
+// moving at most four entries, all of `capacity` fits (index_test fills it).
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -53,15 +54,18 @@ class Index {
     [[nodiscard]] std::uint32_t other(std::uint32_t bucket, std::uint16_t tag) const noexcept {
         return bucket ^ (((tag * 0x85ebca6bu) >> 7 | 1u) & mask_);
     }
-    void prefetch(const Place& at) const noexcept {
-        base::prefetch_read(buckets_ + at.first);
-        base::prefetch_read(buckets_ + at.second);
-    }
+    void prefetch_first(const Place& at) const noexcept { base::prefetch_read(buckets_ + at.first); }
+    void prefetch_second(const Place& at) const noexcept { base::prefetch_read(buckets_ + at.second); }
 
-    // Slots of both buckets that hold the tag: bits 0-7 the first bucket's, 8-15 the second's.
+    // Slots that hold the tag: bits 0-7 are the first bucket's, 8-15 the second's.
+    [[nodiscard]] unsigned candidates_first(const Place& at) const noexcept {
+        return match_tags(buckets_[at.first].tags, at.tag);
+    }
+    [[nodiscard]] unsigned candidates_second(const Place& at) const noexcept {
+        return match_tags(buckets_[at.second].tags, at.tag) << kBucketSlots;
+    }
     [[nodiscard]] unsigned candidates(const Place& at) const noexcept {
-        return match_tags(buckets_[at.first].tags, at.tag) | match_tags(buckets_[at.second].tags, at.tag)
-                                                                 << kBucketSlots;
+        return candidates_first(at) | candidates_second(at);
     }
     // The entry in a slot that candidates() named.
     [[nodiscard]] std::uint32_t entry(const Place& at, unsigned bit) const noexcept {

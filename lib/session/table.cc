@@ -86,20 +86,31 @@ void Table::lookup(std::span<const net::FlowKey* const> keys, std::span<const st
     assert(n <= kMaxLookup && hashes.size() == n && found.size() == n);
     std::array<Index::Place, kMaxLookup> places;
     std::array<std::uint32_t, kMaxLookup> first;
-    const auto fetch_buckets = [&](std::size_t i) {
+    std::array<std::uint8_t, kMaxLookup> pending;
+    unsigned pending_count = 0;
+    const auto fetch_bucket = [&](std::size_t i) {
         places[i] = index_.place(hashes[i]);
-        index_.prefetch(places[i]);
+        index_.prefetch_first(places[i]);
     };
-    for (std::size_t i = 0; i < std::min<std::size_t>(ahead, n); ++i) fetch_buckets(i);
     // Tags only: the first entry that may be it is on its way while the other lanes' tags are matched.
-    for (std::size_t i = 0; i < n; ++i) {
-        if (i + ahead < n) fetch_buckets(i + ahead);
-        const unsigned candidates = index_.candidates(places[i]);
+    const auto fetch_entry = [&](std::size_t i, unsigned candidates) {
         first[i] = kNone;
-        if (candidates == 0) continue;
+        if (candidates == 0) return;
         first[i] = index_.entry(places[i], static_cast<unsigned>(std::countr_zero(candidates)));
         base::prefetch_write(hot_ + first[i]);
+    };
+    for (std::size_t i = 0; i < std::min<std::size_t>(ahead, n); ++i) fetch_bucket(i);
+    for (std::size_t i = 0; i < n; ++i) {
+        if (i + ahead < n) fetch_bucket(i + ahead);
+        const unsigned candidates = index_.candidates_first(places[i]);
+        fetch_entry(i, candidates);
+        if (candidates != 0) [[likely]]
+            continue;
+        index_.prefetch_second(places[i]);
+        pending[pending_count++] = static_cast<std::uint8_t>(i);
     }
+    // New flows, and the few entries that did not fit into their first bucket.
+    for (unsigned k = 0; k < pending_count; ++k) fetch_entry(pending[k], index_.candidates_second(places[pending[k]]));
     for (std::size_t i = 0; i < n; ++i) {
         found[i] = {kNone, false};
         if (first[i] == kNone) continue;

@@ -53,7 +53,8 @@ struct alignas(base::kCacheLine) TenantUse {
 
 class Table {
   public:
-    static constexpr unsigned kDefaultAhead = 8;
+    static constexpr unsigned kDefaultAhead =
+        32;  // keys; from 8 on flat at 1 k sessions, 12 % fewer cycles at 1 M; bench session
     struct Stats {
         std::uint64_t capacity, active, companions, created, expired, evicted, closed, killed, quota_denied, table_full,
             bucket_full, memory_bytes;
