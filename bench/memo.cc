@@ -45,10 +45,10 @@ acl:
     std::minstd_rand random(rules);
     auto out = std::back_inserter(text);
     for (unsigned i = 0; i + 1 < rules; ++i) {
-        const unsigned a = random() % 256, b = random() % 256, c = random() % 256, low = random() % 60000;
+        const unsigned a = random() % 256, b = random() % 256, c = random() % 256, low = 1000 + random() % 60000;
         fmt::format_to(
-            out, "      - {{action: deny, proto: {}, src: 172.{}.{}.0/24, dst: 198.{}.{}.0/24, dst_ports: {}-{}}}\n",
-            i % 2 == 0 ? "tcp" : "udp", 16 + a % 16, b, 18 + a % 2, c, low, low + random() % 1000);
+            out, "      - {{action: deny, proto: {}, src: 10.{}.{}.0/24, dst: 198.{}.{}.0/24, dst_ports: {}-{}}}\n",
+            i % 2 == 0 ? "tcp" : "udp", a % 4, b, 18 + a % 2, c, low, low + random() % 1000);
     }
     fmt::format_to(out, "      - {{action: permit, proto: udp, src: 10.0.0.0/16}}\n");
     return text;

@@ -54,6 +54,10 @@ class Index {
     [[nodiscard]] std::uint32_t other(std::uint32_t bucket, std::uint16_t tag) const noexcept {
         return bucket ^ (((tag * 0x85ebca6bu) >> 7 | 1u) & mask_);
     }
+    void prefetch(const Place& at) const noexcept {
+        prefetch_first(at);
+        prefetch_second(at);
+    }
     void prefetch_first(const Place& at) const noexcept { base::prefetch_read(buckets_ + at.first); }
     void prefetch_second(const Place& at) const noexcept { base::prefetch_read(buckets_ + at.second); }
 
