@@ -25,6 +25,7 @@ ELSEWHERE_TESTED = {
     "shutdown": "test/pipeline: a device that takes nothing while draining",
     "session_table_full": "the second case below: it needs a table that is full",
     "session_bucket_full": "test/session: needs colliding hashes",
+    "session_quota": "test/integration/session_test.py: needs a quota",
 }
 
 
@@ -180,7 +181,7 @@ class Drops(harness.Case):
 
     def test_a_full_session_table_says_so(self):
         def small(*devices):
-            more = {"tenants": [{"name": "tracked", "id": 1, "sessions": "track", "match": [{"port": "p0"}, {"port": "p1"}]}], "sessions": {"capacity": 64}}
+            more = {"tenants": [{"name": "tracked", "id": 1, "sessions": "track", "match": [{"port": "p0"}, {"port": "p1"}]}], "sessions": {"capacity": 64, "on_full": "deny_new"}}
             base = harness.router(*devices, **more)
             for key in ("interfaces", "neighbors", "routes"):
                 base[key] = [{"tenant": "tracked", **entry} for entry in base[key]]
