@@ -49,12 +49,6 @@ std::string wrapped(std::string equation) {
     return text + equation;
 }
 
-std::string_view reason_text(std::string_view name) {
-    for (const auto& reason : pipeline::kDropReasonTexts)
-        if (reason.name == name) return reason.text;
-    return "";
-}
-
 std::uint64_t count(const telemetry::Json& object, const char* key) { return object.value(key, std::uint64_t{0}); }
 
 }  // namespace
@@ -110,7 +104,7 @@ std::string StatsTable::drops() {
     for (std::size_t i = 0; i < shown; ++i) {
         const std::string line =
             fmt::format("{:<20}{:>14}{:>12}  ", reasons[i].name, grouped(reasons[i].total), rate(reasons[i].moved));
-        text += line + cut(reason_text(reasons[i].name), kColumns - line.size()) + "\n";
+        text += line + cut(pipeline::drop_reason_text(reasons[i].name), kColumns - line.size()) + "\n";
     }
     if (shown < reasons.size())
         text += fmt::format("and {} reasons more: `cwctl show drops`\n", reasons.size() - shown);

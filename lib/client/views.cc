@@ -91,13 +91,6 @@ std::string stages_text(const Json& answer, bool rate) {
     return table.text();
 }
 
-std::string_view reason_text(std::string_view name) {
-    for (const auto& reason : pipeline::kDropReasonTexts) {
-        if (reason.name == name) return reason.text;
-    }
-    return "";
-}
-
 // Most frequent first; zero ones are left to -j.
 std::string drops_text(const Json& answer, bool rate) {
     std::vector<std::pair<double, std::string>> reasons;
@@ -108,7 +101,7 @@ std::string drops_text(const Json& answer, bool rate) {
     if (reasons.empty()) return rate ? "no packet dropped in this second\n" : "no packet dropped\n";
     std::stable_sort(reasons.begin(), reasons.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     Table table({"reason", rate ? "packets/s" : "packets", "meaning"});
-    for (const auto& [count, name] : reasons) table.add({name, answer[name], std::string(reason_text(name))});
+    for (const auto& [count, name] : reasons) table.add({name, answer[name], std::string(pipeline::drop_reason_text(name))});
     table.add({"total", field(answer, "total"), ""});
     return table.text();
 }

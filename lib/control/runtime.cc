@@ -292,7 +292,10 @@ void Runtime::handle_signals() {
             continue;
         }
         const ReloadResult result = reload(false);
-        for (const auto& diagnostic : result.diagnostics) base::log_warning("{}", config::to_string(diagnostic));
+        for (const auto& diagnostic : result.diagnostics) {
+            const bool wrong = diagnostic.severity == config::Diagnostic::Severity::error;
+            base::log_line(wrong ? base::LogLevel::error : base::LogLevel::warning, config::to_string(diagnostic));
+        }
         if (result.ok) {
             base::log_info("reloaded {}: generation {}", config_.path, result.generation);
         } else {

@@ -84,4 +84,11 @@ inline constexpr std::array<DropReasonText, kDropReasons> kDropReasonTexts = {{
 #undef X
 }};
 
+// "" for a name that is none.
+constexpr std::string_view drop_reason_text(std::string_view name) noexcept {
+    for (const DropReasonText& reason : kDropReasonTexts)
+        if (reason.name == name) return reason.text;
+    return "";
+}
+
 }  // namespace cachewire::pipeline
