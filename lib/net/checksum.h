@@ -39,15 +39,23 @@ inline std::uint16_t checksum(std::span<const std::uint8_t> bytes) noexcept {
     return static_cast<std::uint16_t>(~fold_checksum(checksum_add(0, bytes)));
 }
 
-// 20 bytes without options: three loads. An all-zero header would sum to 0 and is no valid one, its version is checked.
+// 20 bytes without options, as three loads from memory. An all-zero header would sum to 0 and is no valid one, its
+// version is checked. One's complement addition is addition modulo 2^n - 1 for any n, and 65535 divides 2^64 - 1: the
+// sum need not be folded, it is a multiple of 65535, which is one multiplication: 13 instructions against 21.
+inline bool ip4_checksum_ok(std::uint64_t a, std::uint64_t b, std::uint32_t c) noexcept {
+    std::uint64_t sum = a + b;
+    sum += sum < a;
+    sum += c;
+    sum += sum < c;
+    return sum % 0xffff == 0;
+}
 inline bool ip4_checksum_ok(const std::uint8_t* header) noexcept {
     std::uint64_t a, b;
     std::uint32_t c;
     std::memcpy(&a, header, 8);
     std::memcpy(&b, header + 8, 8);
     std::memcpy(&c, header + 16, 4);
-    const std::uint64_t sum = (a & 0xffffffff) + (a >> 32) + (b & 0xffffffff) + (b >> 32) + c;
-    return fold_checksum(sum) == 0xffff;
+    return ip4_checksum_ok(a, b, c);
 }
 
 // RFC 1624 3, equation 3: HC' = ~(~HC + ~m + m'). The older form of RFC 1141 can give 0xffff where 0 is right.

@@ -21,21 +21,29 @@ inline std::uint64_t multiply_fold(std::uint64_t x, std::uint64_t y) noexcept {
     return static_cast<std::uint64_t>(p) ^ static_cast<std::uint64_t>(p >> 64);
 }
 
+// A key's identity as the words that stand in its memory, for who has just put them together.
+struct FlowWords {
+    std::uint64_t src[2], dst[2];
+    std::uint64_t rest;  // ports, tenant, protocol, 0
+};
+
 // Each endpoint (address, port) is hashed alone, the two are added, which does not care for their order, and the sum is
 // folded again with tenant and protocol.
-inline std::uint32_t flow_hash(const FlowKey& key, const HashSeed& seed) noexcept {
-    std::uint64_t s0, s1, d0, d1;
-    std::memcpy(&s0, key.src.bytes.data(), 8);
-    std::memcpy(&s1, key.src.bytes.data() + 8, 8);
-    std::memcpy(&d0, key.dst.bytes.data(), 8);
-    std::memcpy(&d1, key.dst.bytes.data() + 8, 8);
-    const auto endpoint = [&seed](std::uint64_t high, std::uint64_t low, std::uint16_t port) {
+[[gnu::always_inline]] inline std::uint32_t flow_hash(const FlowWords& words, const HashSeed& seed) noexcept {
+    const auto endpoint = [&seed](std::uint64_t high, std::uint64_t low, std::uint64_t port) {
         return multiply_fold(multiply_fold(high ^ seed.a, low ^ seed.b) ^ port, seed.c);
     };
-    const std::uint64_t both = endpoint(s0, s1, key.src_port_be) + endpoint(d0, d1, key.dst_port_be);
-    const std::uint64_t rest = (static_cast<std::uint64_t>(key.tenant) << 8) | key.proto;
-    const std::uint64_t h = multiply_fold(both ^ seed.b, seed.a ^ rest);
+    const std::uint64_t both = endpoint(words.src[0], words.src[1], words.rest & 0xffff) +
+                               endpoint(words.dst[0], words.dst[1], words.rest >> 16 & 0xffff);
+    const std::uint64_t h = multiply_fold(both ^ seed.b, seed.a ^ (words.rest >> 32));
     return static_cast<std::uint32_t>(h ^ (h >> 32));
+}
+
+inline std::uint32_t flow_hash(const FlowKey& key, const HashSeed& seed) noexcept {
+    FlowWords words;
+    static_assert(sizeof words == kFlowIdentityBytes);
+    std::memcpy(&words, &key, sizeof words);
+    return flow_hash(words, seed);
 }
 
 }  // namespace cachewire::net

@@ -43,11 +43,13 @@ class BasicBurst {
     }
 
     // Keeps the lanes for which `keep(lane_index)` returns true, in order. A pass that may drop is one call of this;
-    // the callee calls drop() before it returns false.
+    // the callee calls drop() before it returns false. Inlined by order: what `keep` captures is then registers and not
+    // a closure in memory.
     template <class Keep>
-    void filter(Keep&& keep) noexcept {
+    [[gnu::always_inline]] void filter(Keep&& keep) noexcept {
+        const unsigned count = live_count_;
         unsigned kept = 0;
-        for (unsigned k = 0; k < live_count_; ++k) {
+        for (unsigned k = 0; k < count; ++k) {
             const LaneIndex i = live_[k];
             live_[kept] = i;
             kept += keep(i) ? 1 : 0;

@@ -9,6 +9,9 @@
 // parse_ip is one template with two instances a family. `plain` is what nearly every packet is: untagged, to our
 // unicast address, no options, extension headers or fragment, TCP or UDP. For it the compiler drops all the rest: about
 // half of the instructions. `any` handles everything, plain packets too, and gives them the same answers.
+//
+// `Out` is what receives the fields: the lane itself on workers, a Parsed elsewhere. Frame, L2 and IpHeader are passed
+// by value or inlined away, so that for plain packets they are registers and never memory.
 #include <cstdint>
 #include <optional>
 
@@ -96,6 +99,7 @@ std::uint32_t fragment_hash(const net::FlowKey& key, const net::HashSeed& seed) 
 
 // What both families' fixed headers say.
 struct IpHeader {
+    net::FlowWords words{};           // addresses; what is behind them is not set here
     std::uint32_t length = 0;         // of the datagram, L2 padding left out
     std::uint32_t header_length = 0;  // up to the upper layer, options and extension headers in it
     std::uint32_t fragment = 0;       // offset in 8-byte units << 3 | more to come; 0: whole
@@ -108,19 +112,30 @@ struct IpHeader {
 
 enum class Shape { plain, any };
 
-// Enough bytes for the fixed header, nothing between it and L4, a whole TCP or UDP datagram.
+// Enough bytes for the fixed header, nothing between it and L4, a whole TCP or UDP datagram. From the words that are
+// read anyway.
 template <net::Family kFamily>
-[[gnu::always_inline]] inline bool is_plain(const std::uint8_t* l3, std::size_t available) noexcept {
+[[gnu::always_inline]] inline bool is_plain(const std::uint8_t* l3, std::uint32_t available) noexcept {
     constexpr bool kIp4 = kFamily == net::Family::ip4;
     if (available < (kIp4 ? net::kIp4Bytes : net::kIp6Bytes)) return false;
-    const std::uint8_t proto = l3[kIp4 ? 9 : 6];
+    const std::uint64_t first = net::load64(l3);
+    const auto proto = static_cast<std::uint8_t>(kIp4 ? net::load64(l3 + 8) >> 8 : first >> 48);
     if (proto != net::kProtoTcp && proto != net::kProtoUdp) return false;
-    return !kIp4 || (l3[0] == 0x45 && (net::load16(l3 + 6) & net::be16(0x3fff)) == 0);
+    constexpr std::uint64_t kStartAndFragment = 0xff | std::uint64_t{net::be16(0x3fff)} << 48;
+    return !kIp4 || (first & kStartAndFragment) == 0x45;
+}
+
+[[gnu::always_inline]] inline void store_addresses(const net::FlowWords& words, net::FlowKey& key) noexcept {
+    // Word by word: as one 16-byte copy the compiler puts the words together in memory, and the copy waits for them.
+    std::memcpy(key.src.bytes.data(), &words.src[0], 8);
+    std::memcpy(key.src.bytes.data() + 8, &words.src[1], 8);
+    std::memcpy(key.dst.bytes.data(), &words.dst[0], 8);
+    std::memcpy(key.dst.bytes.data() + 8, &words.dst[1], 8);
 }
 
 template <Shape kShape>
-[[gnu::always_inline]] inline Drop read_ip4(const std::uint8_t* l3, std::size_t available, IpChecksum::Value device,
-                                            IpHeader& ip, net::FlowKey& key) noexcept {
+[[gnu::always_inline]] inline Drop read_ip4(const std::uint8_t* l3, std::uint32_t available, IpChecksum::Value device,
+                                            IpHeader& ip) noexcept {
     constexpr bool kAny = kShape == Shape::any;
     if (kAny && available < net::kIp4Bytes) return DropReason::ip4_truncated;
     const std::uint64_t first = net::load64(l3);       // version and length, TOS, total length, id, fragment
@@ -136,7 +151,7 @@ template <Shape kShape>
     }
     // RFC 1812 5.2.2(2). A device that looked says so; what it has no opinion on is summed here.
     if (device != IpChecksum::good) {
-        const bool ok = ip.has_options ? ip4_options_checksum_ok(l3) : net::ip4_checksum_ok(l3);
+        const bool ok = ip.has_options ? ip4_options_checksum_ok(l3) : net::ip4_checksum_ok(first, second, destination);
         if (!ok || device == IpChecksum::bad) return DropReason::ip4_checksum;
     }
     ip.length = net::be16(static_cast<std::uint16_t>(first >> 16));
@@ -151,24 +166,22 @@ template <Shape kShape>
     ip.proto = static_cast<std::uint8_t>(second >> 8);
     ip.dscp = static_cast<std::uint8_t>(first >> 10 & 0x3f);
 
-    const std::uint64_t source_word[2] = {0, std::uint64_t{source} << 32 | 0xffff0000u};
-    const std::uint64_t destination_word[2] = {0, std::uint64_t{destination} << 32 | 0xffff0000u};
-    std::memcpy(key.src.bytes.data(), source_word, 16);
-    std::memcpy(key.dst.bytes.data(), destination_word, 16);
-    ip.maybe_special =
-        net::maybe_special_ip4(__builtin_bswap32(source)) | net::maybe_special_ip4(__builtin_bswap32(destination));
+    ip.words = {.src = {0, std::uint64_t{source} << 32 | 0xffff0000u},
+                .dst = {0, std::uint64_t{destination} << 32 | 0xffff0000u},
+                .rest = 0};
+    ip.maybe_special = net::maybe_special_ip4(source) | net::maybe_special_ip4(destination);
     return {};
 }
 
 template <Shape kShape>
-[[gnu::always_inline]] inline Drop read_ip6(const std::uint8_t* l3, std::size_t available, IpHeader& ip,
-                                            net::FlowKey& key) noexcept {
+[[gnu::always_inline]] inline Drop read_ip6(const std::uint8_t* l3, std::uint32_t available, IpHeader& ip) noexcept {
     constexpr bool kAny = kShape == Shape::any;
     if (kAny && available < net::kIp6Bytes) return DropReason::ip6_truncated;
     const std::uint64_t first =
         net::load64(l3);  // version, class and flow label, payload length, next header, hop limit
-    std::memcpy(key.src.bytes.data(), l3 + 8, 16);
-    std::memcpy(key.dst.bytes.data(), l3 + 24, 16);
+    ip.words = {.src = {net::load64(l3 + 8), net::load64(l3 + 16)},
+                .dst = {net::load64(l3 + 24), net::load64(l3 + 32)},
+                .rest = 0};
     if ((first & 0xf0) != 0x60) return DropReason::ip6_version;
     const std::uint32_t payload = net::be16(static_cast<std::uint16_t>(first >> 32));
     ip.length = payload + net::kIp6Bytes;
@@ -188,9 +201,8 @@ template <Shape kShape>
         ip.fragment = chain.fragment;
         ip.has_options = chain.has_options;
     }
-    const std::uint64_t source = __builtin_bswap64(net::load64(l3 + 8));
-    const std::uint64_t destination = __builtin_bswap64(net::load64(l3 + 24));
-    ip.maybe_special = net::maybe_special_ip6(source) | net::maybe_special_ip6(destination);
+    ip.maybe_special = net::maybe_special_ip6(__builtin_bswap64(ip.words.src[0])) |
+                       net::maybe_special_ip6(__builtin_bswap64(ip.words.dst[0]));
     return {};
 }
 
@@ -198,26 +210,26 @@ template <Shape kShape>
 inline constexpr unsigned kTcpFlagsBit = 16, kDscpBit = 24, kIcmpTypeBit = 32, kIcmpCodeBit = 40, kMatchFlagsBit = 48,
                           kPcpBit = 56;
 
-// L3 and L4. `out` has L2's part; the key's ports, tenant and first-packet fields are written here, its addresses
-// above. Inlined by order: as a call, frame and result pass through memory.
-template <net::Family kFamily, Shape kShape>
-[[gnu::always_inline]] inline Drop parse_ip_as(const Frame& frame, bool group_mac, std::uint8_t pcp,
-                                               const net::HashSeed& seed, Parsed& out, net::FlowKey& key) noexcept {
+// L3 and L4. `out` is written behind the checks, in one go. Inlined by order: as a call, frame and result pass through
+// memory.
+template <net::Family kFamily, Shape kShape, class Out>
+[[gnu::always_inline]] inline Drop parse_ip_as(const std::uint8_t* frame, std::uint32_t length,
+                                               IpChecksum::Value ip_checksum, bool group_mac, const L2& l2,
+                                               const net::HashSeed& seed, Out& out, net::FlowKey& key) noexcept {
     constexpr bool kAny = kShape == Shape::any;
-    const std::uint8_t* l3 = frame.data + out.l3_offset;
-    const std::size_t available = frame.length - out.l3_offset;
+    const std::uint8_t* l3 = frame + l2.l3_offset;
+    const std::uint32_t available = length - l2.l3_offset;
     IpHeader ip;
     Drop drop;
     if constexpr (kFamily == net::Family::ip4) {
-        drop = read_ip4<kShape>(l3, available, frame.ip_checksum, ip, key);
+        drop = read_ip4<kShape>(l3, available, ip_checksum, ip);
     } else {
-        drop = read_ip6<kShape>(l3, available, ip, key);
-        out.flags = kLaneIpv6;
+        drop = read_ip6<kShape>(l3, available, ip);
     }
     if (drop) return drop;
+    store_addresses(ip.words, key);
     if ((kAny && group_mac) | ip.maybe_special) {
-        const bool broadcast_mac =
-            group_mac && net::load32(frame.data) == 0xffffffff && net::load16(frame.data + 4) == 0xffff;
+        const bool broadcast_mac = group_mac && net::load32(frame) == 0xffffffff && net::load16(frame + 4) == 0xffff;
         drop = check_addresses(kFamily, key, group_mac, broadcast_mac);
         if (drop) return drop;
     }
@@ -232,9 +244,10 @@ template <net::Family kFamily, Shape kShape>
     const std::uint32_t remaining = ip.length - ip.header_length;
     std::uint32_t ports = 0;
     std::uint64_t l4_fields = 0;  // TCP flags or ICMP type and code, where they stand in the key
-    out.l4_offset = static_cast<std::uint16_t>(out.l3_offset + ip.header_length);
+    auto l4_offset = static_cast<std::uint16_t>(l2.l3_offset + ip.header_length);
+    std::uint16_t flags = kFamily == net::Family::ip6 ? kLaneIpv6 : 0;
     if (kAny && (match_flags & net::kLaterFragment) != 0) {
-        out.l4_offset = 0;
+        l4_offset = 0;
     } else if (ip.proto == net::kProtoTcp) {
         if (remaining < net::kTcpBytes) return DropReason::l4_truncated;
         ports = net::load32(l4);
@@ -246,10 +259,10 @@ template <net::Family kFamily, Shape kShape>
         if (remaining < net::kUdpBytes) return DropReason::l4_truncated;
         const std::uint64_t header = net::load64(l4);
         ports = static_cast<std::uint32_t>(header);
-        const std::uint32_t length = net::be16(static_cast<std::uint16_t>(header >> 32));
+        const std::uint32_t udp_length = net::be16(static_cast<std::uint16_t>(header >> 32));
         // A first fragment tells the whole datagram's length.
-        const bool over = length > remaining && (match_flags & net::kFirstFragment) == 0;
-        if (length < net::kUdpBytes || over) return DropReason::udp_length;
+        const bool over = udp_length > remaining && (match_flags & net::kFirstFragment) == 0;
+        if (udp_length < net::kUdpBytes || over) return DropReason::udp_length;
         match_flags |= net::kL4Known;
     } else {
         const L4 other = parse_other_l4(kFamily, ip.proto, l4, remaining);
@@ -257,78 +270,116 @@ template <net::Family kFamily, Shape kShape>
         ports = std::uint32_t{other.dst_port_be} << 16 | other.src_port_be;
         l4_fields = std::uint64_t{other.type} << kIcmpTypeBit | std::uint64_t{other.code} << kIcmpCodeBit;
         if (other.known) match_flags |= net::kL4Known;
-        if (other.icmp_error) out.flags |= kLaneIcmpError;
-        if (ip.proto == net::kProtoNoNext && kFamily == net::Family::ip6) out.l4_offset = 0;
+        if (other.icmp_error) flags |= kLaneIcmpError;
+        if (ip.proto == net::kProtoNoNext && kFamily == net::Family::ip6) l4_offset = 0;
     }
 
-    out.l3_length = static_cast<std::uint16_t>(ip.length);
-    out.ttl = ip.ttl;
     // The rest of the key as two words in one store each.
-    const std::uint64_t identity =
-        std::uint64_t{ports} | std::uint64_t{out.tenant} << 32 | std::uint64_t{ip.proto} << 48;
-    const std::uint64_t first_packet = l4_fields | std::uint64_t{net::be16(out.in_interface)} |
+    ip.words.rest = std::uint64_t{ports} | std::uint64_t{l2.attachment.tenant} << 32 | std::uint64_t{ip.proto} << 48;
+    const std::uint64_t first_packet = l4_fields | std::uint64_t{net::be16(l2.attachment.interface)} |
                                        std::uint64_t{ip.dscp} << kDscpBit |
-                                       std::uint64_t{match_flags} << kMatchFlagsBit | std::uint64_t{pcp} << kPcpBit;
-    std::memcpy(&key.src_port_be, &identity, 8);
+                                       std::uint64_t{match_flags} << kMatchFlagsBit | std::uint64_t{l2.pcp} << kPcpBit;
+    std::memcpy(&key.src_port_be, &ip.words.rest, 8);
     std::memcpy(&key.in_interface_be, &first_packet, 8);
     // Pieces of one datagram share a hash: only the first one has ports.
-    out.hash = kAny && ip.fragment != 0 ? fragment_hash(key, seed) : net::flow_hash(key, seed);
+    out.hash = kAny && ip.fragment != 0 ? fragment_hash(key, seed) : net::flow_hash(ip.words, seed);
+    out.l3_length = static_cast<std::uint16_t>(ip.length);
+    out.l3_offset = l2.l3_offset;
+    out.l4_offset = l4_offset;
+    out.in_interface = l2.attachment.interface;
+    out.flags = flags;
+    out.ttl = ip.ttl;
     return {};
 }
 
-// Apart, so that what is rare doesn't lie between the plain packets' instructions.
-template <net::Family kFamily>
-[[gnu::noinline]] Drop parse_any_ip(const Frame& frame, bool group_mac, std::uint8_t pcp, const net::HashSeed& seed,
-                                    Parsed& out, net::FlowKey& key) noexcept {
-    return parse_ip_as<kFamily, Shape::any>(frame, group_mac, pcp, seed, out, key);
+// What is rare stands apart: the plain packets' values fit into the registers, and their instructions stand together.
+template <net::Family kFamily, class Out>
+[[gnu::noinline]] Drop parse_any_ip(const Frame& frame, bool group_mac, L2 l2, const net::HashSeed& seed, Out& out,
+                                    net::FlowKey& key) noexcept {
+    return parse_ip_as<kFamily, Shape::any>(frame.data, frame.length, frame.ip_checksum, group_mac, l2, seed, out, key);
 }
 
-template <net::Family kFamily>
-[[gnu::always_inline]] inline Drop parse_ip(const Frame& frame, bool group_mac, std::uint8_t pcp,
-                                            const net::HashSeed& seed, Parsed& out, net::FlowKey& key) noexcept {
-    if (!group_mac && pcp == 0 && is_plain<kFamily>(frame.data + out.l3_offset, frame.length - out.l3_offset))
-        return parse_ip_as<kFamily, Shape::plain>(frame, false, 0, seed, out, key);
-    return parse_any_ip<kFamily>(frame, group_mac, pcp, seed, out, key);
+template <net::Family kFamily, class Out>
+[[gnu::always_inline]] inline Drop parse_ip(const Frame& frame, bool group_mac, const L2& l2, const net::HashSeed& seed,
+                                            Out& out, net::FlowKey& key) noexcept {
+    if (!group_mac && l2.pcp == 0 && is_plain<kFamily>(frame.data + l2.l3_offset, frame.length - l2.l3_offset))
+        return parse_ip_as<kFamily, Shape::plain>(frame.data, frame.length, frame.ip_checksum, false, l2, seed, out,
+                                                  key);
+    return parse_any_ip<kFamily>(frame, group_mac, l2, seed, out, key);
+}
+
+// In pieces: six bytes copied into a zeroed word and read back as eight wait for the store buffer, about 13 cycles a
+// packet.
+inline bool is_for(const std::uint8_t* frame, const net::Mac& mac) noexcept {
+    const std::uint8_t* own = mac.bytes.data();
+    const std::uint32_t last = net::load16(frame + 4) ^ net::load16(own + 4);
+    return ((net::load32(frame) ^ net::load32(own)) | last) == 0;
+}
+
+// Every frame, whatever its L2.
+template <class Out>
+[[gnu::noinline]] Drop parse_any_frame(const Frame& frame, const Port& port, const net::HashSeed& seed, Out& out,
+                                       net::FlowKey& key) noexcept {
+    if (frame.length < net::kEthernetBytes) return DropReason::frame_short;
+    const bool group_mac = (frame.data[0] & 1) != 0;
+    if (!group_mac && !is_for(frame.data, port.mac)) return DropReason::foreign_mac;
+
+    L2 l2{{}, net::load16(frame.data + 12), net::kEthernetBytes, port.untagged, 0};
+    const bool is_ip =
+        l2.ether_type_be == net::be16(net::kEtherTypeIp4) || l2.ether_type_be == net::be16(net::kEtherTypeIp6);
+    if (!is_ip || frame.stripped_tags != 0) {
+        l2 = parse_tags(frame, port);
+        if (l2.drop) return l2.drop;
+    }
+    out.tenant = l2.attachment.tenant;
+    if (l2.attachment.tenant == kNoTenant) return DropReason::no_tenant;
+    if (l2.attachment.interface == kNoInterface) return DropReason::no_interface;
+
+    if (l2.ether_type_be == net::be16(net::kEtherTypeIp4))
+        return parse_ip<net::Family::ip4>(frame, group_mac, l2, seed, out, key);
+    if (l2.ether_type_be == net::be16(net::kEtherTypeIp6))
+        return parse_ip<net::Family::ip6>(frame, group_mac, l2, seed, out, key);
+    return refuse_ether_type(l2.ether_type_be);
+}
+
+// A plain packet on a plain L2: no tags, to our address, L3 at a place that the compiler knows. False: something else,
+// for parse_any_frame, and nothing is written. Else `drop` is the answer. Takes no Frame, so that none is put together
+// in memory: 20 instructions a packet.
+template <class Out>
+[[gnu::always_inline]] inline bool parse_plain_frame(const std::uint8_t* frame, std::uint32_t length,
+                                                     IpChecksum::Value ip_checksum, const Port& port,
+                                                     const net::HashSeed& seed, Out& out, net::FlowKey& key,
+                                                     Drop& drop) noexcept {
+    if (length < net::kEthernetBytes + net::kIp4Bytes || !is_for(frame, port.mac)) return false;
+    if (port.untagged.tenant == kNoTenant || port.untagged.interface == kNoInterface) return false;
+    const L2 l2{{}, net::load16(frame + 12), net::kEthernetBytes, port.untagged, 0};
+    const std::uint8_t* l3 = frame + net::kEthernetBytes;
+    const std::uint32_t available = length - net::kEthernetBytes;
+    if (l2.ether_type_be == net::be16(net::kEtherTypeIp4) && is_plain<net::Family::ip4>(l3, available)) {
+        out.tenant = l2.attachment.tenant;
+        drop = parse_ip_as<net::Family::ip4, Shape::plain>(frame, length, ip_checksum, false, l2, seed, out, key);
+        return true;
+    }
+    if (l2.ether_type_be == net::be16(net::kEtherTypeIp6) && is_plain<net::Family::ip6>(l3, available)) {
+        out.tenant = l2.attachment.tenant;
+        drop = parse_ip_as<net::Family::ip6, Shape::plain>(frame, length, ip_checksum, false, l2, seed, out, key);
+        return true;
+    }
+    return false;
 }
 
 }  // namespace parser
 
-// nullopt: `out` and `key` are whole. Otherwise the reason, `out.tenant` as far as known, and `key` undefined.
-inline std::optional<DropReason> parse_packet(const Frame& frame, const Port& port, const net::HashSeed& seed,
-                                              Parsed& out, net::FlowKey& key) noexcept {
-    if (frame.length < net::kEthernetBytes) return DropReason::frame_short;
-    constexpr std::uint64_t kMacMask = 0xffff'ffff'ffff;
-    // Put together in a register: six bytes copied into a zeroed word and read back as eight wait for the store buffer,
-    // about 13 cycles a packet.
-    const std::uint64_t own = net::load32(port.mac.bytes.data()) | std::uint64_t{net::load16(port.mac.bytes.data() + 4)}
-                                                                       << 32;
-    const std::uint64_t destination = net::load64(frame.data) & kMacMask;
-    const bool group_mac = (destination & 1) != 0;
-    if (destination != own && !group_mac) return DropReason::foreign_mac;
-
-    std::uint16_t ether_type_be = net::load16(frame.data + 12);
-    Attachment attachment = port.untagged;
-    std::uint8_t pcp = 0;
-    out.l3_offset = net::kEthernetBytes;
-    const bool is_ip = ether_type_be == net::be16(net::kEtherTypeIp4) || ether_type_be == net::be16(net::kEtherTypeIp6);
-    if (!is_ip || frame.stripped_tags != 0) {
-        const parser::L2 l2 = parser::parse_tags(frame, port);
-        if (l2.drop) return l2.drop;
-        ether_type_be = l2.ether_type_be;
-        out.l3_offset = l2.l3_offset;
-        attachment = l2.attachment;
-        pcp = l2.pcp;
-    }
-    out.tenant = attachment.tenant;
-    out.in_interface = attachment.interface;
-    if (attachment.tenant == kNoTenant) return DropReason::no_tenant;
-    if (attachment.interface == kNoInterface) return DropReason::no_interface;
-
-    if (ether_type_be == net::be16(net::kEtherTypeIp4))
-        return parser::parse_ip<net::Family::ip4>(frame, group_mac, pcp, seed, out, key);
-    if (ether_type_be == net::be16(net::kEtherTypeIp6))
-        return parser::parse_ip<net::Family::ip6>(frame, group_mac, pcp, seed, out, key);
-    return parser::refuse_ether_type(ether_type_be);
+// nullopt: `out` and `key` are whole. Otherwise the reason, `out.tenant` as far as known, all else in `out` and `key`
+// undefined.
+template <class Out>
+std::optional<DropReason> parse_packet(const Frame& frame, const Port& port, const net::HashSeed& seed, Out& out,
+                                       net::FlowKey& key) noexcept {
+    std::optional<DropReason> drop;
+    if (frame.stripped_tags == 0 &&
+        parser::parse_plain_frame(frame.data, frame.length, frame.ip_checksum, port, seed, out, key, drop))
+        return drop;
+    return parser::parse_any_frame(frame, port, seed, out, key);
 }
 
 }  // namespace cachewire::pipeline

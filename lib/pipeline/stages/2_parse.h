@@ -28,59 +28,67 @@ struct Parse {
 
     template <class Burst>
     static void process(WorkerState&, const Snapshot& snapshot, Burst& burst) noexcept {
+        if (burst.size() == 0) return;
         const auto live = burst.live();
         const unsigned count = burst.size();
         unsigned ahead = snapshot.prefetch_header;
-        burst.filter([&](auto i) {
+        const Port& port = snapshot.ports[burst.lane(live[0]).in_port];
+        burst.filter([&](auto i) __attribute__((always_inline)) {
             if (ahead < count) base::prefetch_read(rte_pktmbuf_mtod(burst.lane(live[ahead]).mbuf, const void*));
             ++ahead;
-            return parse_lane(snapshot, burst, i);
+            return parse_lane(port, snapshot.hash_seed, burst, i);
         });
     }
 
   private:
+    static constexpr std::uint64_t kStripped = RTE_MBUF_F_RX_VLAN_STRIPPED | RTE_MBUF_F_RX_QINQ_STRIPPED;
+
     template <class Burst, class LaneIndex>
-    static bool parse_lane(const Snapshot& snapshot, Burst& burst, LaneIndex i) noexcept {
+    [[gnu::always_inline]] static bool parse_lane(const Port& port, const net::HashSeed& seed, Burst& burst,
+                                                  LaneIndex i) noexcept {
         auto&& lane = burst.lane(i);
         rte_mbuf* const mbuf = lane.mbuf;
-        if (mbuf->data_len < std::min(mbuf->pkt_len, kHeaderBytes) &&
-            !pull_up(mbuf, std::min(mbuf->pkt_len, kHeaderBytes)))
-            return burst.drop(i, DropReason::headers_chained);
-
-        Parsed parsed;
-        const auto reason =
-            parse_packet(frame_of(*mbuf), snapshot.ports[lane.in_port], snapshot.hash_seed, parsed, burst.key(i));
-        lane.tenant = parsed.tenant;
-        if (reason) return burst.drop(i, *reason);
+        const std::uint32_t length = mbuf->pkt_len;
+        if (mbuf->data_len < length && mbuf->data_len < kHeaderBytes) [[unlikely]] {
+            if (!pull_up(mbuf, std::min(length, kHeaderBytes))) return burst.drop(i, DropReason::headers_chained);
+        }
+        // A device without tags or a complaint to report: the common packet's checksum is `good` or `unknown`.
+        std::optional<DropReason> drop;
+        const bool quiet = (mbuf->ol_flags & (kStripped | RTE_MBUF_F_RX_IP_CKSUM_BAD)) == 0;
+        const auto checksum =
+            (mbuf->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_GOOD) != 0 ? IpChecksum::good : IpChecksum::unknown;
+        if (!quiet || !parser::parse_plain_frame(rte_pktmbuf_mtod(mbuf, const std::uint8_t*), length, checksum, port,
+                                                 seed, lane, burst.key(i), drop))
+            drop = parse_rest(*mbuf, port, seed, lane, burst.key(i));
+        if (drop) return burst.drop(i, *drop);
         // Padding behind the datagram is nobody's: no policer bills it and no session counts it.
-        lane.frame_length -= mbuf->pkt_len - parsed.l3_offset - parsed.l3_length;
-        lane.hash = parsed.hash;
-        lane.l3_length = parsed.l3_length;
-        lane.l3_offset = parsed.l3_offset;
-        lane.l4_offset = parsed.l4_offset;
-        lane.in_interface = parsed.in_interface;
-        lane.flags = parsed.flags;
-        lane.ttl = parsed.ttl;
+        lane.frame_length -= length - lane.l3_offset - lane.l3_length;
         return true;
+    }
+
+    [[gnu::noinline]] static std::optional<DropReason> parse_rest(const rte_mbuf& mbuf, const Port& port,
+                                                                  const net::HashSeed& seed, auto& lane,
+                                                                  net::FlowKey& key) noexcept {
+        return parser::parse_any_frame(frame_of(mbuf), port, seed, lane, key);
     }
 
     static Frame frame_of(const rte_mbuf& mbuf) noexcept {
         Frame frame{rte_pktmbuf_mtod(&mbuf, const std::uint8_t*), mbuf.pkt_len};
-        const std::uint64_t flags = mbuf.ol_flags;
-        const std::uint64_t checksum = flags & RTE_MBUF_F_RX_IP_CKSUM_MASK;
+        const std::uint64_t checksum = mbuf.ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK;
         if (checksum == RTE_MBUF_F_RX_IP_CKSUM_GOOD) frame.ip_checksum = IpChecksum::good;
         if (checksum == RTE_MBUF_F_RX_IP_CKSUM_BAD) frame.ip_checksum = IpChecksum::bad;
-        if ((flags & (RTE_MBUF_F_RX_VLAN_STRIPPED | RTE_MBUF_F_RX_QINQ_STRIPPED)) != 0) add_stripped_tags(mbuf, frame);
+        if ((mbuf.ol_flags & kStripped) != 0) add_stripped_tags(mbuf, frame);
         return frame;
     }
 
     // With QINQ_STRIPPED alone the outer tag is off and the inner one, though reported, still in the data
     // (rte_mbuf_core.h).
     static void add_stripped_tags(const rte_mbuf& mbuf, Frame& frame) noexcept {
-        if ((mbuf.ol_flags & RTE_MBUF_F_RX_QINQ_STRIPPED) != 0)
-            frame.stripped_tci[frame.stripped_tags++] = mbuf.vlan_tci_outer;
-        if ((mbuf.ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0)
-            frame.stripped_tci[frame.stripped_tags++] = mbuf.vlan_tci;
+        const bool outer = (mbuf.ol_flags & RTE_MBUF_F_RX_QINQ_STRIPPED) != 0;
+        const bool inner = (mbuf.ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0;
+        frame.stripped_tags = static_cast<std::uint8_t>(outer + inner);
+        frame.stripped_tci[0] = outer ? mbuf.vlan_tci_outer : mbuf.vlan_tci;
+        frame.stripped_tci[1] = mbuf.vlan_tci;
     }
 };
 
