@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "net/checksum.h"
+#include "net/headers.h"
 #include "pipeline/partial_checksum.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/snapshot.h"
@@ -30,10 +31,13 @@ struct Tx {
     template <class Burst>
     static void process(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
         if (snapshot.partial_checksums) complete_checksums(snapshot, burst);
-        burst.filter([&](auto i) {
+        const route::NextHop* const next_hops = snapshot.next_hops.data();
+        const Port* const ports = snapshot.ports.data();
+        unsigned held = 0;
+        burst.filter([&](auto i) __attribute__((always_inline)) {
             auto&& lane = burst.lane(i);
-            const route::NextHop& next_hop = snapshot.next_hops[lane.next_hop];
-            const Port& port = snapshot.ports[next_hop.port];
+            const route::NextHop& next_hop = next_hops[lane.next_hop];
+            const Port& port = ports[next_hop.port];
             if (!port.admin_up) return burst.drop(i, DropReason::port_down);
             if (!rewrite(lane, next_hop)) return burst.drop(i, DropReason::headers_chained);
             if (lane.mbuf->nb_segs != 1 && !port.sends_chains && rte_pktmbuf_linearize(lane.mbuf) != 0) [[unlikely]]
@@ -42,25 +46,29 @@ struct Tx {
                 worker.ports[next_hop.port].tx_dropped.add(1);
                 return burst.drop(i, DropReason::tx_full);
             }
-            ++worker.ledger.held;
+            ++held;
             return false;  // on its way: no longer a lane of this burst, and not dropped
         });
+        worker.ledger.held += held;
     }
 
   private:
     // False: the first segment has no headroom for the longer Ethernet header.
     [[gnu::always_inline]] static bool rewrite(auto& lane, const route::NextHop& next_hop) noexcept {
+        // Read before the frame is written, or each of its bytes could be one of these.
         rte_mbuf* mbuf = lane.mbuf;
-        if (!move_start(mbuf, static_cast<int>(next_hop.l2_length) - static_cast<int>(lane.l3_offset))) return false;
-        auto* frame = rte_pktmbuf_mtod(mbuf, std::uint8_t*);
+        const unsigned l2_length = next_hop.l2_length;
+        const unsigned length = l2_length + lane.l3_length;
         const bool ip6 = (lane.flags & kLaneIpv6) != 0;
+        if (!move_start(mbuf, static_cast<int>(l2_length) - static_cast<int>(lane.l3_offset))) return false;
+        auto* frame = rte_pktmbuf_mtod(mbuf, std::uint8_t*);
         if (ip6) {
-            --frame[next_hop.l2_length + 7];  // RFC 8200 3: hop limit
+            --frame[l2_length + 7];  // RFC 8200 3: hop limit
         } else {
-            net::decrement_ttl_ip4(frame + next_hop.l2_length);
+            net::decrement_ttl_ip4(frame + l2_length);
         }
-        write_ethernet(frame, next_hop, ip6);
-        cut(mbuf, std::uint32_t{next_hop.l2_length} + lane.l3_length);
+        write_ethernet(frame, next_hop, l2_length, ip6);
+        cut(mbuf, length);
         // What RX said of the packet (a stripped tag, checksums, a type) must not reach the driver as a request or the
         // next owner as a fact; only what says who owns the buffer stays.
         mbuf->ol_flags &= RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL;
@@ -77,12 +85,13 @@ struct Tx {
         return true;
     }
 
-    static void write_ethernet(std::uint8_t* frame, const route::NextHop& next_hop, bool ip6) noexcept {
+    static void write_ethernet(std::uint8_t* frame, const route::NextHop& next_hop, unsigned l2_length,
+                               bool ip6) noexcept {
         std::memcpy(frame, next_hop.l2_header.data(), 12);
-        if (next_hop.l2_length > 14) std::memcpy(frame + 12, next_hop.l2_header.data() + 12, 4);
-        if (next_hop.l2_length > 18) std::memcpy(frame + 16, next_hop.l2_header.data() + 16, 4);
-        frame[next_hop.l2_length - 2] = ip6 ? 0x86 : 0x08;
-        frame[next_hop.l2_length - 1] = ip6 ? 0xdd : 0x00;
+        if (l2_length > 14) std::memcpy(frame + 12, next_hop.l2_header.data() + 12, 4);
+        if (l2_length > 18) std::memcpy(frame + 16, next_hop.l2_header.data() + 16, 4);
+        const std::uint16_t ether_type = net::be16(ip6 ? net::kEtherTypeIp6 : net::kEtherTypeIp4);
+        std::memcpy(frame + l2_length - 2, &ether_type, 2);
     }
 
     // L2 padding ends here, so that nobody's bytes leave in it; the device pads anew.
