@@ -143,22 +143,22 @@ struct Match {
     bool any, reverse;
 };
 inline Match match_key(const HotEntry& hot, const net::FlowKey& key) noexcept {
-    const auto word = [](const void* p, std::size_t offset) {
-        std::uint64_t w;
-        std::memcpy(&w, static_cast<const std::byte*>(p) + offset, sizeof w);
-        return w;
+    using Words = std::uint64_t __attribute__((vector_size(16)));  // an address: SSE2 or NEON, whatever there is
+    const auto load = [](const void* p, std::size_t offset, auto& value) {
+        std::memcpy(&value, static_cast<const std::byte*>(p) + offset, sizeof value);
     };
-    constexpr std::uint64_t kIdentity = 0x00ffffffffffffff;  // ports, tenant, protocol; not the state
-    const std::uint64_t s0 = word(&key, 0), s1 = word(&key, 8), d0 = word(&key, 16), d1 = word(&key, 24),
-                        k = word(&key, 32);
-    const std::uint64_t hs0 = word(&hot, 0), hs1 = word(&hot, 8), hd0 = word(&hot, 16), hd1 = word(&hot, 24),
-                        h = word(&hot, 32);
+    constexpr unsigned kState = 8;  // the topmost bits of `h` are no identity; `k` has ports, tenant, protocol
+    Words src, dst, hot_src, hot_dst;
+    std::uint64_t k, h;
+    load(&key, 0, src), load(&key, 16, dst), load(&key, 32, k);
+    load(&hot, 0, hot_src), load(&hot, 16, hot_dst), load(&hot, 32, h);
     const auto ports = static_cast<std::uint32_t>(k);
     const std::uint64_t swapped = (k & 0xffffffff00000000) | ((ports << 16) | (ports >> 16));
-    const std::uint64_t forward = (s0 ^ hs0) | (s1 ^ hs1) | (d0 ^ hd0) | (d1 ^ hd1) | ((k ^ h) & kIdentity);
-    const std::uint64_t reverse = (s0 ^ hd0) | (s1 ^ hd1) | (d0 ^ hs0) | (d1 ^ hs1) | ((swapped ^ h) & kIdentity);
+    const Words same = (src ^ hot_src) | (dst ^ hot_dst), turned = (src ^ hot_dst) | (dst ^ hot_src);
+    const std::uint64_t forward = same[0] | same[1] | (k ^ h) << kState;
+    const std::uint64_t reverse = turned[0] | turned[1] | (swapped ^ h) << kState;
     return {forward == 0 || reverse == 0, forward != 0};
 }
-static_assert(std::endian::native == std::endian::little);  // kIdentity and the port swap
+static_assert(std::endian::native == std::endian::little);  // kState and the port swap
 
 }  // namespace cachewire::session

@@ -40,15 +40,17 @@ struct Session {
         // Here, where no lane holds an entry's number.
         if (worker.sessions->needs_relief()) worker.sessions->relieve(worker.outcomes);
         Batch batch;
-        burst.filter([&](auto i) { return gather(worker, snapshot, burst, i, batch); });
-        const std::span keys(batch.keys.data(), batch.size);
-        const std::span hashes(batch.hashes.data(), batch.size);
-        const std::span found(batch.found.data(), batch.size);
+        unsigned size = 0;
+        std::uint8_t tcp_flags = 0;  // of all that look up
+        burst.filter([&](auto i) { return gather(worker, snapshot, burst, i, batch, size, tcp_flags); });
+        const std::span keys(batch.keys.data(), size);
+        const std::span hashes(batch.hashes.data(), size);
+        const std::span found(batch.found.data(), size);
         worker.sessions->lookup(keys, hashes, found, snapshot.prefetch_session);
         if (snapshot.on_policy_change == OnPolicyChange::kill && end_outdated(worker, snapshot, keys, found))
             worker.sessions->lookup(keys, hashes, found, snapshot.prefetch_session);
         // Directions may have turned, and other lanes of the burst may belong to the session that just began.
-        if (restart_reused(worker, snapshot, keys, found))
+        if ((tcp_flags & session::kTcpSyn) != 0 && restart_reused(worker, snapshot, keys, found))
             worker.sessions->lookup(keys, hashes, found, snapshot.prefetch_session);
 
         Counts counts;
@@ -71,16 +73,16 @@ struct Session {
         std::array<const net::FlowKey*, kMaxLanes> keys;
         std::array<std::uint32_t, kMaxLanes> hashes;
         std::array<session::Found, kMaxLanes> found;
-        unsigned size = 0;
     };
     static_assert(kMaxLanes <= session::kMaxLookup);
     struct Counts {
         unsigned hits = 0, misses = 0;
     };
 
-    // First pass: which lanes look up, and their buckets on the way. False: dropped.
+    // First pass: which lanes look up. False: dropped.
     template <class Burst>
-    static bool gather(WorkerState& worker, const Snapshot& snapshot, Burst& burst, auto i, Batch& batch) noexcept {
+    [[gnu::always_inline]] static bool gather(WorkerState& worker, const Snapshot& snapshot, Burst& burst, auto i,
+                                              Batch& batch, unsigned& size, std::uint8_t& tcp_flags) noexcept {
         auto&& lane = burst.lane(i);
         lane.session = kNoSession;
         if (snapshot.tenants[lane.tenant].sessions == SessionMode::none) return true;
@@ -92,8 +94,9 @@ struct Session {
             if (piece == Piece::unknown) return true;
         }
         lane.flags |= kLaneTracked;
-        batch.keys[batch.size] = &key;
-        batch.hashes[batch.size++] = lane.hash;
+        tcp_flags |= key.tcp_flags;
+        batch.keys[size] = &key;
+        batch.hashes[size++] = lane.hash;
         return true;
     }
 
@@ -294,15 +297,18 @@ struct Install {
     static void process(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
         // Here, in the lanes' order, and not at look-up: what a list or the route denies leaves no trace in a session.
         // Before anything is installed, so that the entries are those that were looked up.
-        unsigned installing = 0;
+        session::Table& sessions = *worker.sessions;
+        const std::uint64_t now = worker.now_tsc;
+        std::uint16_t flags_seen = 0;
         for (const auto i : burst.live()) {
             auto&& lane = burst.lane(i);
-            installing += (lane.flags & kLaneInstall) != 0;
-            if (lane.session == kNoSession || (lane.flags & kLaneIcmpError) != 0) continue;
-            worker.sessions->touch(lane.session, (lane.flags & kLaneReverse) != 0, own_tcp_flags(burst.key(i)),
-                                   lane.frame_length, worker.now_tsc);
+            const std::uint16_t flags = lane.flags;
+            flags_seen |= flags;
+            if (lane.session == kNoSession || (flags & kLaneIcmpError) != 0) continue;
+            sessions.touch(lane.session, (flags & kLaneReverse) != 0, own_tcp_flags(burst.key(i)), lane.frame_length,
+                           now);
         }
-        if (installing == 0) return;
+        if ((flags_seen & kLaneInstall) == 0) return;
         burst.filter([&](auto i) {
             auto&& lane = burst.lane(i);
             return (lane.flags & kLaneInstall) == 0 || install(worker, snapshot.tenants[lane.tenant], burst, i);

@@ -24,10 +24,11 @@ struct Route {
     template <class Burst>
     static void process(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
         Lanes pending;
+        const route::NextHop* const next_hops = snapshot.next_hops.data();
         for (const auto i : burst.live()) {
             auto&& lane = burst.lane(i);
             if ((lane.flags & kLaneRouteKnown) != 0) {
-                base::prefetch_read(&snapshot.next_hops[lane.next_hop]);
+                base::prefetch_read(&next_hops[lane.next_hop]);
             } else {
                 pending.lane[pending.size++] = i;
             }
@@ -35,7 +36,7 @@ struct Route {
         while (pending.size != 0) lookup_one_fib(worker, snapshot, burst, pending);
         burst.filter([&](auto i) {
             auto&& lane = burst.lane(i);
-            const route::NextHop& next_hop = snapshot.next_hops[lane.next_hop];
+            const route::NextHop& next_hop = next_hops[lane.next_hop];
             if (next_hop.kind != route::NextHopKind::forward) return burst.drop(i, reason_of(next_hop.kind));
             // RFC 1812 5.3.1, RFC 8200 3: a packet that would leave with 0 is not forwarded.
             if (lane.ttl <= 1) return burst.drop(i, DropReason::ttl_exceeded);

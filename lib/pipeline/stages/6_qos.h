@@ -22,19 +22,28 @@ struct Qos {
     template <class Burst>
     static void process(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
         if (snapshot.policers.empty()) return;  // lanes begin green
+        // What the loop below writes could be any of these, for all the compiler knows.
+        const Tenant* const tenants = snapshot.tenants.data();
+        const Policers policers{worker.policers.data(), snapshot.policers.data(), worker.now_tsc};
         burst.filter([&](auto i) {
             auto&& lane = burst.lane(i);
-            const Tenant& tenant = snapshot.tenants[lane.tenant];
+            const Tenant& tenant = tenants[lane.tenant];
             const bool conforms =
-                passes(worker, snapshot, tenant.policer_in, lane) && passes(worker, snapshot, tenant.policer_out, lane);
+                passes(policers, tenant.policer_in, lane) && passes(policers, tenant.policer_out, lane);
             return conforms || burst.drop(i, DropReason::policer);
         });
     }
 
   private:
-    static bool passes(WorkerState& worker, const Snapshot& snapshot, std::uint16_t policer, auto& lane) noexcept {
+    struct Policers {
+        qos::PolicerState* states;
+        const qos::PolicerProfile* profiles;
+        std::uint64_t now_tsc;
+    };
+
+    static bool passes(const Policers& policers, std::uint16_t policer, auto& lane) noexcept {
         if (policer == kNoPolicer) return true;
-        return qos::police(worker.policers[policer], snapshot.policers[policer], worker.now_tsc, lane.frame_length,
+        return qos::police(policers.states[policer], policers.profiles[policer], policers.now_tsc, lane.frame_length,
                            lane.l3_length) != qos::Colour::red;
     }
 };
