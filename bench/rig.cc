@@ -33,8 +33,9 @@ unsigned ring_size(std::size_t frames) { return static_cast<unsigned>(std::bit_c
 
 }  // namespace
 
-Rig::Rig(const std::string& name, const std::string& config_text, std::vector<std::vector<std::uint8_t>> frames)
+Rig::Rig(const std::string& name, const std::string& config_text, Frames frames, std::function<void(Frames&)> vary)
     : frames_(std::move(frames)),
+      vary_(std::move(vary)),
       pool_(
           port::make_mempool("bench_" + name, static_cast<unsigned>(frames_.size()) + 1024, 256, 2176, SOCKET_ID_ANY)),
       west_("west_" + name, ring_size(frames_.size()), pool_),
@@ -60,6 +61,7 @@ Rig::Rig(const std::string& name, const std::string& config_text, std::vector<st
 // The wire's work, not measured: each mbuf becomes a fresh frame again. Writing leaves headers where they fit: some
 // thousand of them in L2, not in L1.
 void Rig::refill() {
+    if (vary_) vary_(frames_);
     for (std::size_t i = 0; i < mbufs_.size(); ++i) {
         rte_pktmbuf_reset(mbufs_[i]);
         std::memcpy(rte_pktmbuf_append(mbufs_[i], static_cast<std::uint16_t>(frames_[i].size())), frames_[i].data(),

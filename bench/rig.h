@@ -21,7 +21,9 @@ class Rig {
   public:
     // `frames`: what travels, a mbuf each, all in flight at once. The configuration names the ports west and east;
     // `name` is the rig's own among the rigs of the process.
-    Rig(const std::string& name, const std::string& config_text, std::vector<std::vector<std::uint8_t>> frames);
+    // `vary` changes the frames before each slice.
+    using Frames = std::vector<std::vector<std::uint8_t>>;
+    Rig(const std::string& name, const std::string& config_text, Frames frames, std::function<void(Frames&)> vary = {});
 
     // Offers every frame once, measures the worker's code until all of them are sent, puts them back. Throws
     // std::runtime_error when one is missing: a bench that loses packets measures nothing.
@@ -35,7 +37,8 @@ class Rig {
     void refill();
     void collect();
 
-    std::vector<std::vector<std::uint8_t>> frames_;
+    Frames frames_;
+    std::function<void(Frames&)> vary_;
     rte_mempool* pool_;
     test::RingPort west_, east_;
     std::unique_ptr<control::SnapshotBuilder> builder_;
