@@ -28,15 +28,14 @@ struct Parse {
 
     template <class Burst>
     static void process(WorkerState&, const Snapshot& snapshot, Burst& burst) noexcept {
-        if (burst.size() == 0) return;
         const auto live = burst.live();
         const unsigned count = burst.size();
         unsigned ahead = snapshot.prefetch_header;
-        const Port& port = snapshot.ports[burst.lane(live[0]).in_port];
+        const Port* const ports = snapshot.ports.data();
         burst.filter([&](auto i) __attribute__((always_inline)) {
             if (ahead < count) base::prefetch_read(rte_pktmbuf_mtod(burst.lane(live[ahead]).mbuf, const void*));
             ++ahead;
-            return parse_lane(port, snapshot.hash_seed, burst, i);
+            return parse_lane(ports[burst.lane(i).in_port], snapshot.hash_seed, burst, i);
         });
     }
 
