@@ -10,6 +10,7 @@
 #include "route/route_support.h"
 #include "support/eal.h"
 #include "support/random.h"
+#include "support/skip.h"
 
 using namespace cachewire;
 using namespace cachewire::test;
@@ -228,23 +229,20 @@ namespace {
 
 // Real prefixes beside the checkout; every `step`th line.
 std::vector<Prefix> real_prefixes(const char* file, unsigned step) {
-    for (const char* root : {"../shared", "../../shared", "../../../shared", "/work/shared"}) {
-        const std::filesystem::path path = std::filesystem::path(root) / "cases/fib" / file;
-        if (!std::filesystem::exists(path)) continue;
-        std::vector<Prefix> out;
-        FILE* pipe = popen(("gzip -dc " + path.string()).c_str(), "r");
-        if (pipe == nullptr) return {};
-        char line[128];
-        for (unsigned n = 0; std::fgets(line, sizeof line, pipe) != nullptr; ++n) {
-            std::string text(line);
-            text.erase(text.find_last_not_of("\r\n ") + 1);
-            if (n % step != 0) continue;
-            if (const auto parsed = net::parse_prefix(text)) out.push_back(parsed->prefix);
-        }
-        pclose(pipe);
-        return out;
+    const std::filesystem::path path = std::filesystem::path(CACHEWIRE_SHARED) / "cases/fib" / file;
+    if (!std::filesystem::exists(path)) return {};
+    FILE* pipe = popen(("gzip -dc " + path.string()).c_str(), "r");
+    if (pipe == nullptr) return {};
+    std::vector<Prefix> out;
+    char line[128];
+    for (unsigned n = 0; std::fgets(line, sizeof line, pipe) != nullptr; ++n) {
+        std::string text(line);
+        text.erase(text.find_last_not_of("\r\n ") + 1);
+        if (n % step != 0) continue;
+        if (const auto parsed = net::parse_prefix(text)) out.push_back(parsed->prefix);
     }
-    return {};
+    pclose(pipe);
+    return out;
 }
 
 }  // namespace
@@ -254,7 +252,7 @@ TEST_CASE("fib: a sample of the real tables gives the longest match", "[route]")
     const auto v4 = real_prefixes("dfz-v4.txt.gz", 9);  // 100 k
     const auto v6 = real_prefixes("dfz-v6.txt.gz", 4);  // 40 k
     if (v4.empty() || v6.empty()) {
-        WARN("../shared/cases/fib is absent: skipped");
+        say_skipped("no routing tables in ../shared/cases/fib");
         return;
     }
     std::mt19937_64 engine = random_engine();
