@@ -228,7 +228,7 @@ TEST_CASE("telemetry: dpdk-telemetry.py reads it", "[telemetry]") {
     });
     const std::string out = ask_dpdk_telemetry("/cachewire/test/echo,a");
     if (out.empty()) {
-        test::say_skipped("dpdk-telemetry.py is not installed");
+        cachewire::test::say_skipped("dpdk-telemetry.py is not installed");
         return;
     }
     const Json json = Json::parse(
