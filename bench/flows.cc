@@ -68,12 +68,14 @@ std::vector<std::vector<std::uint8_t>> traffic() {
     return frames;
 }
 
-// The frame becomes one of flow `id`: another source address and port.
+// The frame becomes one of flow `id`: other addresses and another source port.
 void set_flow(std::vector<std::uint8_t>& frame, std::uint32_t id) {
     std::uint8_t* ip = frame.data() + net::kEthernetBytes;
     const std::uint32_t source = __builtin_bswap32(0x0a010000 + id);
+    const std::uint32_t destination = __builtin_bswap32(0xc6120000 + (id * 2654435761u >> 16));
     const auto port = static_cast<std::uint16_t>(id * 7);
     std::memcpy(ip + 12, &source, sizeof source);
+    std::memcpy(ip + 16, &destination, sizeof destination);
     std::memcpy(ip + net::kIp4Bytes, &port, sizeof port);
     std::memset(ip + net::kIp4Bytes + 6, 0, 2);  // no UDP checksum
     std::memset(ip + 10, 0, 2);
