@@ -72,9 +72,14 @@ def why_not(*tools):
             return f"{tool} is not installed"
     if not os.path.exists("/dev/net/tun"):
         return "/dev/net/tun is not here"
-    if subprocess.run(["ip", "netns", "add", f"cwprobe{os.getpid()}"], capture_output=True, check=False).returncode:
-        return "network namespaces are not allowed here"
-    subprocess.run(["ip", "netns", "del", f"cwprobe{os.getpid()}"], check=False)
+    space = f"cwprobe{os.getpid()}"
+    try:
+        ip("netns", "add", space)
+        ip("-n", space, "link", "set", "lo", "up")  # fails in a chroot, whose root can't be remounted
+    except subprocess.CalledProcessError as error:
+        return f"network namespaces don't work here: {error.stderr.strip()}"
+    finally:
+        subprocess.run(["ip", "netns", "del", space], capture_output=True, check=False)
     return None
 
 
