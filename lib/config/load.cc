@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "config/load.h"
 
-#include <cerrno>
-#include <cstring>
-
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <fmt/format.h>
 #include <openssl/evp.h>
 
 #include "config/sections.h"
+#include "config/text_file.h"
 #include "config/yaml.h"
 
 namespace cachewire::config {
@@ -40,50 +34,6 @@ constexpr Key kTop[] = {{"version"},
                         {"services", kLater},
                         {"capture", kLater},
                         {"telemetry", kLater}};
-
-class FileDescriptor {
-  public:
-    explicit FileDescriptor(int fd) : fd_(fd) {}
-    ~FileDescriptor() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    FileDescriptor(const FileDescriptor&) = delete;
-    FileDescriptor& operator=(const FileDescriptor&) = delete;
-    [[nodiscard]] int get() const noexcept { return fd_; }
-
-  private:
-    int fd_;
-};
-
-// The whole file, or in `why` what is wrong with it. Regular files only: a pipe or a device may never end.
-std::optional<std::string> read_file(const std::string& path, std::string& why) {
-    const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    struct stat status {};
-    if (file.get() < 0 || ::fstat(file.get(), &status) < 0) {
-        why = fmt::format("can't be read: {}", std::strerror(errno));
-        return std::nullopt;
-    }
-    if (!S_ISREG(status.st_mode)) {
-        why = S_ISDIR(status.st_mode) ? "is a directory; allowed: a file" : "is no regular file; allowed: a file";
-        return std::nullopt;
-    }
-    std::string text;
-    std::string chunk(1u << 16, '\0');
-    // Not the size that fstat told: the file may be growing.
-    while (text.size() <= kMaxFileBytes) {
-        if (static_cast<std::uint64_t>(status.st_size) > kMaxFileBytes) break;
-        const ssize_t n = ::read(file.get(), chunk.data(), chunk.size());
-        if (n == 0) return text;
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) {
-            why = fmt::format("can't be read: {}", std::strerror(errno));
-            return std::nullopt;
-        }
-        text.append(chunk, 0, static_cast<std::size_t>(n));
-    }
-    why = fmt::format("is larger than {} MiB", kMaxFileBytes >> 20);
-    return std::nullopt;
-}
 
 std::string sha256_hex(std::string_view bytes) {
     std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
@@ -133,6 +83,7 @@ LoadResult load_text(std::string_view text, const std::string& path) {
     Config config;
     config.path = path;
     config.sha256 = sha256_hex(text);
+    if (text.size() <= kMaxKeptBytes) config.text = std::make_shared<const std::string>(text);
     Loading loading{reporter, config};
     const MapReader top(reporter, Value{document->root, {}}, kTop);
     if (top.valid()) read_sections(loading, top);
@@ -142,7 +93,7 @@ LoadResult load_text(std::string_view text, const std::string& path) {
 
 LoadResult load_file(const std::string& path) {
     std::string why;
-    const auto text = read_file(path, why);
+    const auto text = read_text_file(path, kMaxFileBytes, why);
     if (!text) return failed(path, why);
     return load_text(*text, path);
 }
