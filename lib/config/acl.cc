@@ -1,14 +1,45 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
+#include "config/rule_file.h"
 #include "config/sections.h"
+#include "config/text_file.h"
 
 namespace cachewire::config {
 namespace {
 
-constexpr Key kAcl[] = {{"name"}, {"default"}, {"stateful"}, {"rules"}, {"file", kLater}, {"format", kLater}};
+constexpr Key kAcl[] = {{"name"}, {"default"}, {"stateful"}, {"rules"}, {"file"}, {"format"}};
 constexpr Choice<AclAction> kActions[] = {
     {"permit", AclAction::permit}, {"deny", AclAction::deny}, {"reject", std::nullopt}};
+
+constexpr Choice<RuleFormat> kFormats[] = {{"l3fwd-acl", RuleFormat::l3fwd_acl},
+                                           {"classbench", RuleFormat::classbench}};
+
+void read_rules(Loading& loading, const MapReader& map, Acl& acl) {
+    Names names("rule");
+    for (const Value& rule : read_list(loading.reporter, map.get("rules"))) {
+        acl.rules.push_back(read_acl_rule(loading, rule));
+        const std::string& name = acl.rules.back().name;
+        if (!name.empty()) names.add(loading.reporter, rule, name, acl.rules.size() - 1);
+    }
+}
+
+// `file` with `format`: instead of `rules`, read anew at every reload.
+void read_rules_of_file(Loading& loading, const MapReader& map, Acl& acl) {
+    Reporter& reporter = loading.reporter;
+    const auto file = map.get("file");
+    if (const auto rules = map.get("rules")) reporter.error(*rules, "the rules come from `file`; allowed: one of both");
+    const auto name = read_scalar(reporter, file, "the path of a file with rules");
+    RuleFormat format{};
+    if (!read_choice(reporter, map.require("format"), format, kFormats) || !name) return;
+    acl.file = beside(loading.config.path, *name);
+    std::string why;
+    const auto text = read_text_file(acl.file, kMaxFileBytes, why);
+    if (!text) return reporter.error(*file, fmt::format("{}: {}", acl.file, why));
+    Reporter own(acl.file);
+    acl.rules = parse_rule_file(*text, format, own);
+    reporter.absorb(std::move(own));
+}
 
 }  // namespace
 
@@ -21,11 +52,12 @@ void read_acls(Loading& loading, const MapReader& top) {
         acl.name = read_name(reporter, name).value_or("");
         read_choice(reporter, map.get("default"), acl.default_action, kActions);
         read_bool(reporter, map.get("stateful"), acl.stateful);
-        Names rules("rule");
-        for (const Value& rule : read_list(reporter, map.get("rules"))) {
-            acl.rules.push_back(read_acl_rule(loading, rule));
-            const std::string& rule_name = acl.rules.back().name;
-            if (!rule_name.empty()) rules.add(reporter, rule, rule_name, acl.rules.size() - 1);
+        if (map.get("file")) {
+            read_rules_of_file(loading, map, acl);
+        } else {
+            read_rules(loading, map, acl);
+            if (const auto format = map.get("format"))
+                reporter.error(*format, "there is no `file` that has it; allowed: beside `file`");
         }
         if (!acl.name.empty()) loading.acls.add(reporter, *name, acl.name, loading.config.acls.size());
         loading.config.acls.push_back(std::move(acl));

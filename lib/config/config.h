@@ -159,6 +159,7 @@ struct Policer {
     std::uint64_t rate_bps = 0;     // bit/s
     std::uint64_t burst_bytes = 0;  // 0: auto
     Accounting accounting = Accounting::l2;
+    std::string file;  // that the rules came from; empty: this one
 };
 
 struct Config {

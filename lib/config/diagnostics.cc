@@ -2,8 +2,7 @@
 #include "config/diagnostics.h"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
+#include <iterator>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -58,6 +57,16 @@ std::string to_string(const Diagnostic& diagnostic) {
     out += diagnostic.severity == Diagnostic::Severity::error ? ": error: " : ": warning: ";
     if (!diagnostic.key_path.empty()) out += diagnostic.key_path + ": ";
     return out + diagnostic.text;
+void Reporter::warning(unsigned line, unsigned column, std::string key_path, std::string text) {
+    if (++warnings_ > kMaxWarnings) return;
+    diagnostics_.push_back({Diagnostic::Severity::warning, file_, line, column, std::move(key_path), std::move(text)});
+}
+
+void Reporter::absorb(Reporter&& other) {
+    absorbed_errors_ += other.errors();
+    for (Diagnostic& diagnostic : other.take()) absorbed_.push_back(std::move(diagnostic));
+}
+
 }
 
 std::string Path::text() const {
@@ -66,6 +75,11 @@ std::string Path::text() const {
     if (!out.empty() && !key.empty()) out += '.';
     return out + shortened(key);
 }
+    if (warnings_ > kMaxWarnings) {
+        diagnostics_.push_back({Diagnostic::Severity::warning, file_, 0, 0, "",
+                                fmt::format("{} more warnings are not shown", warnings_ - kMaxWarnings)});
+    }
+    std::move(absorbed_.begin(), absorbed_.end(), std::back_inserter(diagnostics_));
 
 void Reporter::error(unsigned line, unsigned column, std::string key_path, std::string text) {
     if (++errors_ > kMaxDiagnostics) return;

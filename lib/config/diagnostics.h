@@ -16,6 +16,7 @@ namespace cachewire::config {
 
 inline constexpr std::size_t kMaxDiagnostics = 1000;
 
+inline constexpr std::size_t kMaxWarnings = 50;  // of one file
 struct Node;
 
 // A key path such as "ports[0].mtu", as a chain of parents: text is made only when something is wrong. Parents have to
@@ -44,8 +45,12 @@ class Reporter {
     void error(unsigned line, unsigned column, std::string key_path, std::string text);
     void error(const Value& where, std::string text);
 
+    // At most kMaxWarnings, then only counted.
+    void warning(unsigned line, unsigned column, std::string key_path, std::string text);
+    // What was found in a file that this one names; it stands behind what was found in this one.
+    void absorb(Reporter&& other);
     const Path* keep(const Path& path) { return &paths_.emplace_back(path); }
-    [[nodiscard]] std::size_t errors() const noexcept { return errors_; }
+    [[nodiscard]] std::size_t errors() const noexcept { return errors_ + absorbed_errors_; }
     // Further errors are only counted: no need to word them well.
     [[nodiscard]] bool is_full() const noexcept { return errors_ >= kMaxDiagnostics; }
     // By line and column; ends with a note when some were left out.
@@ -53,8 +58,8 @@ class Reporter {
 
   private:
     std::string file_;
-    std::size_t errors_ = 0;
-    std::vector<Diagnostic> diagnostics_;
+    std::size_t errors_ = 0, warnings_ = 0, absorbed_errors_ = 0;
+    std::vector<Diagnostic> diagnostics_, absorbed_;
     std::deque<Path> paths_;
 };
 

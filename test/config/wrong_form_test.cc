@@ -91,7 +91,7 @@ const WrongFile kCases[] = {
      "f.yaml:3:40: error: acl[0].rules[0].capture: not supported yet\n"},
     {kPort, "acl: [{name: a, rules: [{action: deny, out: wan}]}]\n",
      "f.yaml:3:40: error: acl[0].rules[0].out: not supported yet\n"},
-    {kPort, "acl: [{name: a, file: x.rules}]\n", "f.yaml:3:17: error: acl[0].file: not supported yet\n"},
+    {kPort, "acl: [{name: a, file: x.rules}]\n", "f.yaml:3:7: error: acl[0]: missing `format`\n"},
     {kPort, "acl: [{name: a, format: classbench}]\n", "f.yaml:3:17: error: acl[0].format: not supported yet\n"},
     {kPort, "acl: [{name: a, default: reject}]\n",
      "f.yaml:3:26: error: acl[0].default: 'reject' is not supported yet; allowed: permit | deny\n"},
