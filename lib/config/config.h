@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One configuration file as plain structs: units resolved, references checked, defaults filled in, nothing derived.
 // Written by config::load, read by app, port and control; never seen by a worker.
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -159,12 +161,14 @@ struct Policer {
     std::uint64_t rate_bps = 0;     // bit/s
     std::uint64_t burst_bytes = 0;  // 0: auto
     Accounting accounting = Accounting::l2;
-    std::string file;  // that the rules came from; empty: this one
 };
+
+inline constexpr std::size_t kMaxKeptBytes = std::size_t{4} << 20;
 
 struct Config {
     std::string path;
     std::string sha256;
+    std::shared_ptr<const std::string> text;  // of the file; null when it is longer than kMaxKeptBytes
     std::vector<std::string> eal;
     Workers workers;
     Memory memory;
