@@ -134,6 +134,7 @@ struct Acl {
     std::string name;
     AclAction default_action = AclAction::deny;
     bool stateful = false;
+    std::string file;  // that the rules came from; empty: this one
     std::vector<AclRule> rules;
 };
 
