@@ -73,7 +73,11 @@ void Prompt::run_line(const std::string& line) {
     context.cancel_fd = cancel_fd_;
     context.out = &std::cout;
     context.err = &std::cerr;
-    client::run_command(context, words);
+    const bool asks_for_help = words.size() == 1 && (words[0] == "help" || words[0] == "--help" || words[0] == "-h");
+    client::run_command(context, asks_for_help ? std::vector<std::string>{"--help"} : words);
+    if (asks_for_help)
+        std::cout << "\nAt this prompt a command stands alone, without cwctl. quit, exit or the end of input ends "
+                     "cachewire.\n";
     std::cout.flush();
 }
 

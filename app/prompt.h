@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The prompt of -i: the commands of cwctl, one a line on stdin, through the same sockets as cwctl itself. A thread of
 // its own, because a command waits for the control loop's answer. End of input, `quit` and `exit` end the run, as in
-// testpmd.
+// testpmd; `help` lists the commands and says so.
 #include <functional>
 #include <string>
 #include <thread>

@@ -6,11 +6,13 @@
 #include <chrono>
 #include <ostream>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <poll.h>
 #include <CLI/CLI.hpp>
 
+#include "base/nearest.h"
 #include "client/sockets.h"
 #include "client/table.h"
 #include "client/views.h"
@@ -23,10 +25,25 @@ struct UsageError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-std::string view_names() {
-    std::string names;
-    for (const View& view : views()) names += (names.empty() ? "" : ", ") + std::string(view.name);
+// Those that this version answers: what is to come is neither offered nor guessed.
+std::vector<std::string_view> view_names() {
+    std::vector<std::string_view> names;
+    for (const View& view : views())
+        if (!is_later_view(view.name)) names.push_back(view.name);
     return names;
+}
+
+std::string list(const std::vector<std::string_view>& words) {
+    std::string text;
+    for (const std::string_view word : words) text.append(text.empty() ? "" : ", ").append(word);
+    return text;
+}
+
+// "no 'drosp'; did you mean 'drops'? There are: info, ports, ..."
+std::string unknown(std::string_view word, const std::vector<std::string_view>& known) {
+    const std::string_view near = base::nearest(word, known);
+    return fmt::format("no '{}'; {}there are: {}", word, near.empty() ? "" : fmt::format("did you mean '{}'? ", near),
+                       list(known));
 }
 
 void print(Context& context, const Json& json, const std::string& text) {
@@ -40,20 +57,32 @@ bool wait_a_second(int cancel_fd) {
     return ::poll(&fd, 1, 1000) <= 0;
 }
 
+// What runs as a file: too long for the telemetry socket.
+int show_file(Context& context, const View& view) {
+    ControlClient client(control_path(context.file_prefix), context.cancel_fd);
+    Json answer = client.call({{"command", view.endpoint}});
+    if (!answer.value("ok", false))
+        throw Refused(fmt::format("show {}: {}", view.name, cell(answer.value("error", Json("no reason given")))));
+    answer.erase("ok");
+    print(context, answer, view.text(answer, false));
+    return kDone;
+}
+
 void declare_show(void* cli_app, Arguments& arguments) {
     auto& app = *static_cast<CLI::App*>(cli_app);
-    app.add_option("WHAT", arguments.what, view_names())->required();
+    app.add_option("WHAT", arguments.what, list(view_names()))->required();
     app.add_option("--tenant", arguments.tenant, "of one tenant");
     app.add_flag("--rate", arguments.rate, "two samples a second apart: what happens a second");
 }
 
 int run_show(Context& context, const Arguments& arguments) {
     const View* view = find_view(arguments.what);
-    if (view == nullptr) throw UsageError(fmt::format("show: no '{}'; one of {}", arguments.what, view_names()));
+    if (view == nullptr) throw UsageError("show: " + unknown(arguments.what, view_names()));
     if (!arguments.tenant.empty() && !view->takes_tenant)
         throw UsageError(fmt::format("show {}: takes no --tenant", view->name));
     if (arguments.rate && !view->has_rate)
         throw UsageError(fmt::format("show {}: has no counters for --rate", view->name));
+    if (view->shape == View::Shape::file) return show_file(context, *view);
     try {
         TelemetryClient client(telemetry_path(context.file_prefix), context.cancel_fd);
         const auto start = std::chrono::steady_clock::now();
@@ -160,6 +189,22 @@ constexpr auto kLater =
     std::to_array<std::string_view>({"explain", "top", "monitor", "trace", "capture", "confirm", "rollback", "drain",
                                      "undrain", "neighbors", "block", "rebalance", "log", "bundle"});
 
+std::vector<std::string_view> command_names() {
+    std::vector<std::string_view> names;
+    for (const Command& command : kCommands) names.push_back(command.name);
+    return names;
+}
+
+// CLI11 says "a subcommand is required" of a word that is none.
+std::string what_is_wrong(const CLI::App& app, const CLI::ParseError& error) {
+    if (app.get_subcommands().empty()) {
+        for (const std::string& word : app.remaining())
+            if (!word.starts_with('-')) return unknown(word, command_names());
+        if (error.get_name() == "RequiredError") return "a command is expected; there are: " + list(command_names());
+    }
+    return fmt::format("{} (--help lists the commands)", error.what());
+}
+
 int run_words(Context& context, std::vector<std::string> words) {
     CLI::App app("Asks and steers a running cachewire.", "cwctl");
     Arguments arguments;
@@ -167,6 +212,7 @@ int run_words(Context& context, std::vector<std::string> words) {
     app.add_option("-p,--file-prefix", context.file_prefix, "EAL file prefix of the cachewire meant")
         ->capture_default_str();
     app.add_flag("-j,--json", context.json, "JSON for programs");
+    app.set_version_flag("--version", "cwctl " CACHEWIRE_VERSION, "print the version and exit");
     app.require_subcommand(1);
     app.fallthrough();
     for (const Command& command : kCommands) {
@@ -183,7 +229,7 @@ int run_words(Context& context, std::vector<std::string> words) {
         app.parse(words);
     } catch (const CLI::ParseError& e) {
         if (e.get_exit_code() == 0) return app.exit(e, *context.out, *context.err);
-        throw UsageError(fmt::format("{} (--help lists the commands)", e.what()));
+        throw UsageError(what_is_wrong(app, e));
     }
     return chosen->run(context, arguments);
 }

@@ -33,6 +33,34 @@ std::string base_dir() {
     return (dir.empty() ? "/tmp" : dir) + "/dpdk";
 }
 
+sockaddr_un address_of(const std::string& path) {
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    return address;
+}
+
+bool fits_an_address(const std::string& path) { return path.size() < sizeof(sockaddr_un::sun_path); }
+
+// DPDK greets whoever connects, and a program that doesn't ignore SIGPIPE is ended when the other side is gone by then:
+// so the greeting is taken before the socket is closed.
+bool somebody_listens(const std::string& path) {
+    constexpr int kGreetingMs = 1000;
+    if (!fits_an_address(path)) return false;
+    const sockaddr_un address = address_of(path);
+    const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) return false;
+    const bool connected = ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+    const bool listens = connected || errno == EAGAIN;  // EAGAIN: its queue of clients is full
+    pollfd greeting = {fd, POLLIN, 0};
+    if (connected && ::poll(&greeting, 1, kGreetingMs) > 0) {
+        char bytes[1024];
+        [[maybe_unused]] const auto taken = ::recv(fd, bytes, sizeof(bytes), 0);
+    }
+    ::close(fd);
+    return listens;
+}
+
 std::string nobody_there(const std::string& path, const std::string& why) {
     std::string text = fmt::format("no cachewire there: {}: {}", path, why);
     std::string prefixes;
@@ -57,19 +85,15 @@ std::vector<std::string> running_prefixes() {
     std::vector<std::string> prefixes;
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator(base_dir(), ignored)) {
-        if (std::filesystem::is_socket(entry.path() / kTelemetrySocket, ignored))
-            prefixes.push_back(entry.path().filename());
+        if (somebody_listens(entry.path() / kTelemetrySocket)) prefixes.push_back(entry.path().filename());
     }
     std::sort(prefixes.begin(), prefixes.end());
     return prefixes;
 }
 
 Connection::Connection(const std::string& path, int type, int cancel_fd) : fd_(-1), cancel_fd_(cancel_fd), path_(path) {
-    sockaddr_un address = {};
-    address.sun_family = AF_UNIX;
-    if (path.size() >= sizeof(address.sun_path))
-        throw NotRunning(nobody_there(path, "the path is too long for a socket"));
-    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    if (!fits_an_address(path)) throw NotRunning(nobody_there(path, "the path is too long for a socket"));
+    const sockaddr_un address = address_of(path);
     fd_ = ::socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
     if (fd_ < 0) throw NotRunning(nobody_there(path, std::strerror(errno)));
     // connect() waits for a place in the listener's queue; this is its limit as well.

@@ -31,7 +31,7 @@ std::string runtime_dir(const std::string& file_prefix);
 std::string telemetry_path(const std::string& file_prefix);
 std::string control_path(const std::string& file_prefix);
 
-// Prefixes beside this one whose telemetry socket exists.
+// Prefixes on whose telemetry socket somebody listens: killed processes leave theirs behind.
 std::vector<std::string> running_prefixes();
 
 class Connection {

@@ -44,18 +44,18 @@ std::string info_text(const Json& answer, bool) {
 }
 
 std::string ports_text(const Json& answer, bool rate) {
-    Table table(rate ? std::vector<std::string>{"port", "link", "rx pkt/s", "rx Mbit/s", "tx pkt/s", "tx Mbit/s",
-                                                "missed/s", "errors/s", "no mbuf/s", "tx drop/s", "driver"}
-                     : std::vector<std::string>{"port", "link", "rx packets", "rx bytes", "tx packets", "tx bytes",
-                                                "missed", "errors", "no mbuf", "tx dropped", "driver"});
+    Table table(rate ? std::vector<std::string>{"port", "admin", "link", "rx pkt/s", "rx Mbit/s", "tx pkt/s",
+                                                "tx Mbit/s", "missed/s", "errors/s", "no mbuf/s", "tx drop/s", "driver"}
+                     : std::vector<std::string>{"port", "admin", "link", "rx packets", "rx bytes", "tx packets",
+                                                "tx bytes", "missed", "errors", "no mbuf", "tx dropped", "driver"});
     const auto bytes = [rate](const Json& port, const char* key) {
         return rate ? ratio(number(port, key) * 8, 1e6, 1) : field(port, key);
     };
     for (const Json& port : answer) {
-        table.add({field(port, "name"), field(port, "link"), field(port, "rx_packets"), bytes(port, "rx_bytes"),
-                   field(port, "tx_packets"), bytes(port, "tx_bytes"), field(port, "rx_missed"),
-                   field(port, "rx_errors"), field(port, "rx_nombuf"), field(port, "tx_dropped"),
-                   field(port, "driver")});
+        table.add({field(port, "name"), field(port, "admin"), field(port, "link"), field(port, "rx_packets"),
+                   bytes(port, "rx_bytes"), field(port, "tx_packets"), bytes(port, "tx_bytes"),
+                   field(port, "rx_missed"), field(port, "rx_errors"), field(port, "rx_nombuf"),
+                   field(port, "tx_dropped"), field(port, "driver")});
     }
     return table.empty() ? "no ports\n" : table.text();
 }
@@ -101,7 +101,8 @@ std::string drops_text(const Json& answer, bool rate) {
     if (reasons.empty()) return rate ? "no packet dropped in this second\n" : "no packet dropped\n";
     std::stable_sort(reasons.begin(), reasons.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     Table table({"reason", rate ? "packets/s" : "packets", "meaning"});
-    for (const auto& [count, name] : reasons) table.add({name, answer[name], std::string(pipeline::drop_reason_text(name))});
+    for (const auto& [count, name] : reasons)
+        table.add({name, answer[name], std::string(pipeline::drop_reason_text(name))});
     table.add({"total", field(answer, "total"), ""});
     return table.text();
 }
@@ -124,12 +125,57 @@ std::string ledger_text(const Json& answer, bool rate) {
     return table.text();
 }
 
+std::string interfaces_text(const Json& answer, bool) {
+    Table table({"interface", "tenant", "port", "vlan", "inner", "mtu", "mac", "admin", "addresses"});
+    const auto tag = [](const Json& interface, const char* key) {
+        return number(interface, key) == 0 ? Json("-") : field(interface, key);
+    };
+    for (const Json& i : answer)
+        table.add({field(i, "name"), field(i, "tenant"), field(i, "port"), tag(i, "vlan"), tag(i, "inner_vlan"),
+                   field(i, "mtu"), field(i, "mac"), field(i, "admin"), field(i, "addresses")});
+    return table.empty() ? "no interfaces\n" : table.text();
+}
+
+std::string tenants_text(const Json& answer, bool rate) {
+    Table table({"tenant", "id", rate ? "packets/s" : "packets", rate ? "Mbit/s" : "bytes",
+                 rate ? "dropped/s" : "dropped", "sessions", "quota", "mode", "acl", "policer in", "policer out"});
+    for (const Json& t : answer)
+        table.add({field(t, "name"), field(t, "id"), field(t, "packets"),
+                   rate ? ratio(number(t, "bytes") * 8, 1e6, 1) : field(t, "bytes"), field(t, "dropped"),
+                   field(t, "sessions"), field(t, "sessions_quota"), field(t, "session_mode"), field(t, "acl"),
+                   field(t, "policer_in"), field(t, "policer_out")});
+    return table.empty() ? "no tenants\n" : table.text();
+}
+
+// One line an attachment, and how much of what came passed.
+std::string qos_text(const Json& answer, bool rate) {
+    Table table({"policer", "tenant", "direction", "rate Mbit/s", rate ? "conform pkt/s" : "conform packets",
+                 rate ? "Mbit/s" : "bytes", rate ? "violate pkt/s" : "violate packets", rate ? "Mbit/s" : "bytes"});
+    const auto bytes = [rate](const Json& policer, const char* key) {
+        return rate ? ratio(number(policer, key) * 8, 1e6, 1) : field(policer, key);
+    };
+    for (const Json& p : answer)
+        table.add({field(p, "policer"), field(p, "tenant"), field(p, "direction"), ratio(number(p, "rate_bps"), 1e6, 3),
+                   field(p, "conform_packets"), bytes(p, "conform_bytes"), field(p, "violate_packets"),
+                   bytes(p, "violate_bytes")});
+    return table.empty() ? "no policer is attached\n" : table.text();
+}
+
+// The file as it was read, which can be read again: what is known about it stands in comments.
+std::string config_text(const Json& answer, bool) {
+    std::string text = fmt::format("# {}, generation {}, sha256 {}\n", cell(field(answer, "file")),
+                                   field(answer, "generation").dump(), cell(field(answer, "sha256")));
+    if (answer.contains("text")) text += answer["text"].get<std::string>();
+    if (!text.ends_with('\n')) text += '\n';
+    return text;
+}
+
 std::string plain_text(const Json& answer, bool) { return generic_text(answer); }
 
 constexpr auto kViews = std::to_array<View>({
     {"info", "/cachewire/info", View::Shape::one, false, false, info_text},
     {"ports", "/cachewire/port/list", View::Shape::ports, false, true, ports_text},
-    {"interfaces", "/cachewire/interface/list", View::Shape::list, true, false, plain_text},
+    {"interfaces", "/cachewire/interface/list", View::Shape::list, true, false, interfaces_text},
     {"workers", "/cachewire/worker/stats", View::Shape::list, false, true, workers_text},
     {"stages", "/cachewire/stage/stats", View::Shape::one, false, true, stages_text},
     {"drops", "/cachewire/drops", View::Shape::one, true, true, drops_text},
@@ -140,23 +186,49 @@ constexpr auto kViews = std::to_array<View>({
     {"acl", "/cachewire/acl/list", View::Shape::list, false, false, plain_text},
     {"routes", "/cachewire/route/stats", View::Shape::one, false, false, plain_text},
     {"neighbors", "/cachewire/neighbor/list", View::Shape::list, true, false, plain_text},
-    {"qos", "/cachewire/qos/stats", View::Shape::one, false, true, plain_text},
+    {"qos", "/cachewire/qos/stats", View::Shape::list, false, true, qos_text},
     {"services", "/cachewire/service/list", View::Shape::list, false, false, plain_text},
-    {"tenants", "/cachewire/tenant/list", View::Shape::list, false, false, plain_text},
-    {"config", "/cachewire/config", View::Shape::one, false, false, plain_text},
+    {"tenants", "/cachewire/tenant/list", View::Shape::list, false, true, tenants_text},
+    {"config", "config", View::Shape::file, false, false, config_text},
     {"overrides", "/cachewire/override/list", View::Shape::list, false, false, plain_text},
 });
 
+// A view whose endpoint is there now has its name taken out here; a test compares this list with a running cachewire.
+constexpr auto kLater = std::to_array<std::string_view>({"acl", "routes", "neighbors", "services"});
+
 bool is_gauge(std::string_view key) {
-    static constexpr auto kGauges = std::to_array<std::string_view>(
-        {"held", "unaccounted", "lcore", "core", "socket", "queues", "longest_gap_us", "busy_percent",
-         "cycles_per_packet", "alarm", "memoize", "shadow_check", "capacity", "active", "time_to_full_s"});
+    static constexpr auto kGauges = std::to_array<std::string_view>({"held",
+                                                                     "unaccounted",
+                                                                     "lcore",
+                                                                     "core",
+                                                                     "socket",
+                                                                     "queues",
+                                                                     "longest_gap_us",
+                                                                     "busy_percent",
+                                                                     "cycles_per_packet",
+                                                                     "alarm",
+                                                                     "memoize",
+                                                                     "shadow_check",
+                                                                     "capacity",
+                                                                     "active",
+                                                                     "time_to_full_s",
+                                                                     "vlan",
+                                                                     "inner_vlan",
+                                                                     "mtu",
+                                                                     "id",
+                                                                     "rate_bps",
+                                                                     "burst_bytes",
+                                                                     "sessions",
+                                                                     "sessions_quota",
+                                                                     "new_sessions_per_second_quota"});
     return key.starts_with("state_") || std::find(kGauges.begin(), kGauges.end(), key) != kGauges.end();
 }
 
 }  // namespace
 
 std::span<const View> views() { return kViews; }
+
+bool is_later_view(std::string_view name) { return std::find(kLater.begin(), kLater.end(), name) != kLater.end(); }
 
 const View* find_view(std::string_view name) {
     const auto it = std::find_if(kViews.begin(), kViews.end(), [name](const View& v) { return v.name == name; });

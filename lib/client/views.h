@@ -13,7 +13,9 @@ namespace cachewire::client {
 struct View {
     std::string_view name;
     std::string_view endpoint;
-    enum class Shape { one, list, ports } shape;  // list: follow "next"; ports: a list and each one's counters
+    // list: follow "next"; ports: a list and each one's counters; file: over the control socket (`endpoint` is its
+    // command)
+    enum class Shape { one, list, ports, file } shape;
     bool takes_tenant;
     bool has_rate;  // counters, so --rate makes sense
     std::string (*text)(const Json& answer, bool rate);
@@ -21,6 +23,8 @@ struct View {
 
 std::span<const View> views();
 const View* find_view(std::string_view name);
+// Of the interface, but this version has no endpoint for it: `show` tries, help does not offer it.
+bool is_later_view(std::string_view name);
 
 // Of /cachewire/session/list: a line a session.
 std::string sessions_text(const Json& list);

@@ -10,13 +10,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/nearest.h"
 #include "config/load.h"
 
 namespace cachewire::config {
 
 inline constexpr std::size_t kMaxDiagnostics = 1000;
-
 inline constexpr std::size_t kMaxWarnings = 50;  // of one file
+
 struct Node;
 
 // A key path such as "ports[0].mtu", as a chain of parents: text is made only when something is wrong. Parents have to
@@ -44,11 +45,11 @@ class Reporter {
     // line 0: the file as a whole.
     void error(unsigned line, unsigned column, std::string key_path, std::string text);
     void error(const Value& where, std::string text);
-
     // At most kMaxWarnings, then only counted.
     void warning(unsigned line, unsigned column, std::string key_path, std::string text);
     // What was found in a file that this one names; it stands behind what was found in this one.
     void absorb(Reporter&& other);
+
     const Path* keep(const Path& path) { return &paths_.emplace_back(path); }
     [[nodiscard]] std::size_t errors() const noexcept { return errors_ + absorbed_errors_; }
     // Further errors are only counted: no need to word them well.
@@ -69,7 +70,6 @@ std::string quote(std::string_view text);
 // ", a, b and c" pieces of messages.
 std::string join(const std::vector<std::string_view>& words);
 
-// The candidate that a typing slip away from `word` is, or empty.
-std::string_view nearest(std::string_view word, const std::vector<std::string_view>& candidates);
+using base::nearest;
 
 }  // namespace cachewire::config

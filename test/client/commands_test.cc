@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
@@ -47,11 +48,6 @@ class Server {
         thread_ = std::thread([this] { run(); });
     }
 
-    std::map<std::string, std::string> answers;  // of the telemetry socket, by the whole question
-    std::string control_answer;
-    std::string last_request;  // read after the command's end
-
-  private:
     static int listen_on(const std::string& path, int type) {
         sockaddr_un address = {};
         address.sun_family = AF_UNIX;
@@ -61,6 +57,12 @@ class Server {
         REQUIRE(::listen(fd, 8) == 0);
         return fd;
     }
+
+    std::map<std::string, std::string> answers;  // of the telemetry socket, by the whole question
+    std::string control_answer;
+    std::string last_request;  // read after the command's end
+
+  private:
     void run() {
         for (;;) {
             pollfd fds[] = {{telemetry_, POLLIN, 0}, {control_, POLLIN, 0}, {stop_[0], POLLIN, 0}};
@@ -119,9 +121,9 @@ TEST_CASE("cwctl: show asks and prints, -j prints JSON", "[client]") {
     server.answers["/cachewire/port/list"] = R"({"0":{"name":"wan"},"next":1})";
     server.answers["/cachewire/port/list,1,256"] = R"({"1":{"name":"lan"}})";
     server.answers["/cachewire/port/stats,wan"] =
-        R"({"rx_packets":1000,"rx_bytes":64000,"tx_packets":0,"tx_bytes":0,"link":"up"})";
+        R"({"rx_packets":1000,"rx_bytes":64000,"tx_packets":0,"tx_bytes":0,"admin":"up","link":"up"})";
     server.answers["/cachewire/port/stats,lan"] =
-        R"({"rx_packets":0,"rx_bytes":0,"tx_packets":1000,"tx_bytes":64000,"link":"down"})";
+        R"({"rx_packets":0,"rx_bytes":0,"tx_packets":1000,"tx_bytes":64000,"admin":"down","link":"down"})";
     server.answers["/cachewire/ledger"] = R"({"error":"not ready"})";
     server.start();
 
@@ -134,7 +136,8 @@ TEST_CASE("cwctl: show asks and prints, -j prints JSON", "[client]") {
 
     const Result ports = run({"show", "ports"});
     CHECK(ports.status == kDone);
-    CHECK(ports.out.find("wan   up         1,000    64,000") != std::string::npos);
+    CHECK(ports.out.find("wan   up     up         1,000    64,000") != std::string::npos);
+    CHECK(ports.out.find("lan   down   down           0         0") != std::string::npos);
     CHECK(Json::parse(run({"show", "ports", "-j"}).out)["1"]["name"] == "lan");
 
     const Result ledger = run({"show", "ledger"});
@@ -173,6 +176,40 @@ TEST_CASE("cwctl: nobody there is status 3 and names the socket", "[client]") {
     CHECK(result.err.find("/dpdk/none/dpdk_telemetry.v2: No such file or directory") != std::string::npos);
     server.start();
     CHECK(run({"-p", "none", "reload"}).err.find("run with the file prefix rte") != std::string::npos);
+}
+
+TEST_CASE("cwctl: only prefixes of living processes are named", "[client]") {
+    Server server;
+    server.start();
+    // A killed process leaves its socket file; another folder holds a file of the name that is none.
+    const std::string dead = telemetry_path("dead");
+    std::filesystem::create_directories(runtime_dir("dead"));
+    ::close(Server::listen_on(dead, SOCK_SEQPACKET));
+    std::filesystem::create_directories(runtime_dir("file"));
+    std::ofstream(telemetry_path("file")) << "text";
+    REQUIRE(std::filesystem::is_socket(dead));
+    CHECK(running_prefixes() == std::vector<std::string>{"rte"});
+    const Result result = run({"-p", "dead", "show", "info"});
+    CHECK(result.status == kNotRunning);
+    CHECK(result.err.find("nobody listens; DPDK programs run with the file prefix rte (-p PREFIX)") !=
+          std::string::npos);
+}
+
+TEST_CASE("cwctl: an unknown word names the nearest, and what there is", "[client]") {
+    CHECK(run({"relaod"}).err == "no 'relaod'; did you mean 'reload'? there are: show, reload, memoize, sessions\n");
+    CHECK(run({"dance"}).err == "no 'dance'; there are: show, reload, memoize, sessions\n");
+    CHECK(run({}).err == "a command is expected; there are: show, reload, memoize, sessions\n");
+    const std::string drosp = run({"show", "drosp"}).err;
+    CHECK(drosp.find("show: no 'drosp'; did you mean 'drops'? there are: info, ports,") == 0);
+    CHECK(drosp.find("services") == std::string::npos);  // not there yet, so not offered
+    CHECK(run({"show", "--help"}).out.find("services") == std::string::npos);
+    CHECK(run({"-p"}).err.find("--help lists the commands") != std::string::npos);
+}
+
+TEST_CASE("cwctl: --version needs no cachewire", "[client]") {
+    const Result result = run({"--version"});
+    CHECK(result.status == kDone);
+    CHECK(result.out == "cwctl " CACHEWIRE_VERSION "\n");
 }
 
 TEST_CASE("cwctl: reload says what came of it", "[client]") {
