@@ -1,13 +1,16 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// One list compiled for bulk look-up: an rte_acl trie for each family, over the bytes of net::FlowKey as they are.
+// One list compiled for bulk look-up: rte_acl tries for each family, over the bytes of net::FlowKey as they are.
 // Immutable once built, so any number of workers read it; owned by the control plane through shared_ptr, freed after
 // the grace period. Tenants that share a list share its classifier.
+#include <array>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "acl/rule.h"
+#include "acl/trie.h"
 
 namespace cachewire::acl {
 
@@ -15,28 +18,39 @@ inline constexpr std::size_t kMaxBulk = 256;
 
 class Classifier {
   public:
-    // Builds both tries. `max_bytes` bounds each trie (0: no bound). Throws base::MachineError with the list's name
-    // when it does not fit or rte_acl refuses. Control thread only: 1 000 ClassBench rules take 0.1 to 0.6 s and 8 to
-    // 17 MB, 10 000 from 0.7 s and 26 MB (acl1) over 16 s and 30 MB (ipc1) to 83 s and 120 MB (fw1), on a busy machine.
-    static std::unique_ptr<Classifier> build(List list, int socket_id, std::size_t max_bytes = 0);
+    struct Options {
+        int socket_id = -1;
+        std::size_t max_bytes = 0;  // of all tries together; 0: no bound
+        Method method = Method::best;
+        std::size_t split_from = kSplitFrom;  // rules of a family; fewer make one trie
+    };
+    // Throws base::MachineError with the list's name when it does not fit or rte_acl refuses. Control thread only:
+    // docs/performance.md says how long it takes.
+    static std::unique_ptr<Classifier> build(List list, const Options& options);
+    static std::unique_ptr<Classifier> build(List list, int socket_id, std::size_t max_bytes = 0) {
+        return build(std::move(list), Options{.socket_id = socket_id, .max_bytes = max_bytes});
+    }
     ~Classifier();
     Classifier(const Classifier&) = delete;
     Classifier& operator=(const Classifier&) = delete;
 
-    // keys.size() == verdicts.size() <= kMaxBulk; families may be mixed, verdicts[i] belongs to keys[i].
+    // keys.size() == verdicts.size() <= kMaxBulk; families may be mixed, verdicts[i] belongs to keys[i]. Lists that use
+    // the egress want it in their keys (put_out_interface).
     void classify(std::span<const net::FlowKey* const> keys, std::span<Verdict> verdicts) const noexcept;
 
     [[nodiscard]] const List& list() const noexcept { return list_; }
+    [[nodiscard]] bool uses_egress() const noexcept { return uses_egress_; }
     [[nodiscard]] std::size_t memory_bytes() const noexcept;
+    [[nodiscard]] std::size_t tries() const noexcept { return tries_[0].size() + tries_[1].size(); }
     [[nodiscard]] std::uint64_t build_time_us() const noexcept { return build_time_us_; }
 
   private:
-    struct Trie;  // rte_acl_ctx and its size; absent when no rule can match the family
+    static constexpr std::size_t kSplitFrom = 2000;
     explicit Classifier(List list);
 
     List list_;
-    std::unique_ptr<Trie> v4_;
-    std::unique_ptr<Trie> v6_;
+    bool uses_egress_ = false;
+    std::array<std::vector<std::unique_ptr<Trie>>, 2> tries_;  // IPv4, IPv6
     std::uint64_t build_time_us_ = 0;
 };
 

@@ -17,6 +17,10 @@ bool in_prefix(const std::optional<net::Prefix>& prefix, const net::Address& add
     return (prefix->family == net::Family::ip4) == v4 && prefix->contains(address);
 }
 
+bool is_among(const std::vector<std::uint16_t>& interfaces, std::uint16_t interface) noexcept {
+    return interfaces.empty() || std::find(interfaces.begin(), interfaces.end(), interface) != interfaces.end();
+}
+
 template <class T>
 bool is(const std::optional<T>& wanted, T value) noexcept {
     return !wanted || *wanted == value;
@@ -28,9 +32,8 @@ bool same_under(std::uint8_t mask, std::uint8_t a, std::uint8_t b) noexcept { re
 
 bool matches(const Rule& rule, const net::FlowKey& key) noexcept {
     if (rule.needs_l4() && (key.match_flags & net::kL4Known) == 0) return false;
-    const std::uint16_t in_interface = __builtin_bswap16(key.in_interface_be);
-    const auto& from = rule.in_interfaces;
-    if (!from.empty() && std::find(from.begin(), from.end(), in_interface) == from.end()) return false;
+    if (!is_among(rule.in_interfaces, __builtin_bswap16(key.in_interface_be))) return false;
+    if (!is_among(rule.out_interfaces, out_interface(key))) return false;
     return is(rule.proto, key.proto) && in_prefix(rule.src, key.src, key.is_v4()) &&
            in_prefix(rule.dst, key.dst, key.is_v4()) && in_range(rule.src_ports, key.src_port_be) &&
            in_range(rule.dst_ports, key.dst_port_be) &&

@@ -11,7 +11,7 @@
 
 namespace cachewire::acl {
 
-enum class Action : std::uint8_t { permit, deny };
+enum class Action : std::uint8_t { deny, permit, reject };
 
 struct PortRange {
     std::uint16_t first = 0;
@@ -24,6 +24,7 @@ struct Rule {
     std::string name;
     Action action = Action::deny;
     std::vector<std::uint16_t> in_interfaces;  // snapshot indices, any of them; empty: every interface
+    std::vector<std::uint16_t> out_interfaces;
     std::optional<std::uint8_t> proto;
     std::optional<net::Prefix> src;  // a rule with a prefix matches that family only
     std::optional<net::Prefix> dst;
@@ -50,6 +51,13 @@ struct List {
     std::vector<Rule> rules;
     friend bool operator==(const List&, const List&) = default;
 };
+
+// A key has no room for the egress, so that a packet's own never has one: in a copy of it for the lists that look at
+// the egress, it stands in the tenant's place, which no rule looks at.
+inline void put_out_interface(net::FlowKey& key, std::uint16_t interface) noexcept {
+    key.tenant = __builtin_bswap16(interface);
+}
+inline std::uint16_t out_interface(const net::FlowKey& key) noexcept { return __builtin_bswap16(key.tenant); }
 
 inline constexpr std::uint32_t kDefaultRule = 0xffffffff;
 

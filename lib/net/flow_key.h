@@ -42,7 +42,8 @@ struct Address {
 static_assert(sizeof(Address) == 16);
 
 // FlowKey::match_flags
-inline constexpr std::uint8_t kL4Known = 1;        // ports, TCP flags or ICMP type are really this packet's
+inline constexpr std::uint8_t kL4Known = 1;        // ports, TCP flags or ICMP type are really this packet's; without it
+                                                   // they are 0
 inline constexpr std::uint8_t kFirstFragment = 2;  // offset 0, more to come
 inline constexpr std::uint8_t kLaterFragment = 4;  // offset > 0: no L4 header here, never matches a port rule
 inline constexpr std::uint8_t kHasOptions = 8;  // IPv4 options or IPv6 extension headers other than a fragment header

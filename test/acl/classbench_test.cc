@@ -122,7 +122,7 @@ TEST_CASE("acl: ClassBench traces get the first match that is on record", "[acl]
 TEST_CASE("acl: ten thousand ClassBench rules build, and answer as the linear walk does", "[.][slow][acl][shared]") {
     if (absent()) return;
     test::ensure_eal();
-    for (const char* rules : {"acl1_10k", "ipc1_10k"}) {  // fw1_10k: over a minute to build, see classifier.h
+    for (const char* rules : {"acl1_10k", "ipc1_10k", "fw1_10k"}) {
         const auto classifier = Classifier::build(read_rules(kFolder / rules), -1);
         INFO(rules << ": " << classifier->memory_bytes() << " bytes, " << classifier->build_time_us() << " us");
         // The first address, port and protocol of every 23rd rule: a header that at least that rule matches.

@@ -58,6 +58,9 @@ acl::Rule RandomRules::rule() {
     for (unsigned n = one_in(3) ? 1 + below(3) : 0; n > 0; --n) {
         r.in_interfaces.push_back(static_cast<std::uint16_t>(below(kInterfaces) * 257));
     }
+    for (unsigned n = one_in(8) ? 1 + below(2) : 0; n > 0; --n) {
+        r.out_interfaces.push_back(static_cast<std::uint16_t>(below(kInterfaces) * 257));
+    }
     if (one_in(5)) {
         r.tcp_flags = static_cast<std::uint8_t>(below(256));
         r.tcp_flags_mask = static_cast<std::uint8_t>(below(256) & below(256));
@@ -129,7 +132,12 @@ net::FlowKey RandomRules::key(const acl::List& list) {
     k.dst = address_near(r.dst, family);
     k.src_port_be = __builtin_bswap16(port_near(r.src_ports));
     k.dst_port_be = __builtin_bswap16(port_near(r.dst_ports));
-    k.tenant = static_cast<std::uint16_t>(below(65536));  // never looked at: a list is chosen by tenant, not matched
+    k.tenant = static_cast<std::uint16_t>(below(65536));
+    if (!one_in(4)) {
+        acl::put_out_interface(k, !r.out_interfaces.empty() && !one_in(6)
+                                      ? r.out_interfaces[below(static_cast<unsigned>(r.out_interfaces.size()))]
+                                      : static_cast<std::uint16_t>(below(kInterfaces) * 257));
+    }
     k.proto = r.proto && !one_in(6) ? *r.proto : kProtocols[below(kProtocols.size())];
     const std::uint16_t interface = !r.in_interfaces.empty() && !one_in(6)
                                         ? r.in_interfaces[below(static_cast<unsigned>(r.in_interfaces.size()))]
@@ -142,6 +150,10 @@ net::FlowKey RandomRules::key(const acl::List& list) {
     const auto other = static_cast<std::uint8_t>(one_in(3) ? below(16) : 0);
     k.match_flags = static_cast<std::uint8_t>((r.match_flags & r.match_flags_mask) | (other & ~r.match_flags_mask));
     if (!one_in(4)) k.match_flags |= net::kL4Known;
+    if ((k.match_flags & net::kL4Known) == 0) {
+        k.src_port_be = k.dst_port_be = 0;
+        k.tcp_flags = k.icmp_type = k.icmp_code = 0;
+    }
     k.pcp = static_cast<std::uint8_t>(below(8));
     return k;
 }
