@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include <net/if.h>
-
 #include "base/error.h"
 #include "base/log.h"
 
@@ -84,31 +82,32 @@ void PortWatch::look(std::uint64_t now_ms) {
 
 void PortWatch::look_at(port::EthPort& port, State& state, std::uint64_t now_ms) {
     if (!state.warned_oversize) warn_oversize(port, state);
-    if (port.interface().empty()) return;
-    if (port.is_open() && port.interface_gone() && !leave(port, state)) return;
+    if (port.is_open())
+        if (const std::string gone = port.gone(); !gone.empty() && !leave(port, state, gone)) return;
     if (!port.is_open() && now_ms >= state.next_try_ms) come_back(port, state, now_ms);
     if (port.is_open() && !state.attached && publish_(port.name(), port_info(port))) {
         state.attached = true;
-        base::log_info("port {}: interface {} is back", port.name(), port.interface());
+        base::log_info("port {}: {} is back", port.name(), state.gone);
     }
 }
 
 // False: a worker may still use the device, so it stays open for now.
-bool PortWatch::leave(port::EthPort& port, State& state) {
+bool PortWatch::leave(port::EthPort& port, State& state, const std::string& gone) {
     if (state.attached) {
-        base::log_error("port {}: interface {} is gone; its packets are dropped as port_down until it is back",
-                        port.name(), port.interface());
+        state.gone = gone;
+        base::log_error("port {}: {} is gone; its packets are dropped as port_down until it is back", port.name(), gone);
         PortInfo info = port_info(port);
         info.attached = false;
         if (!publish_(port.name(), info)) return false;
         state.attached = false;
     }
     port.close();
+    port.unplug();
     return true;
 }
 
 void PortWatch::come_back(port::EthPort& port, State& state, std::uint64_t now_ms) {
-    if (if_nametoindex(port.interface().c_str()) == 0) return;
+    if (!port.can_open()) return;
     try {
         port.open();
         state.last_error.clear();

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
 // Configured ports over their life: what the file says of one, what a reload changes on its device, and the watch over
-// interfaces that go and come back. Control thread only; a device is closed only after a grace period in which the
+// interfaces and devices that go and come back. Control thread only; a device is closed only after a grace period in which the
 // published snapshot told the workers to leave it alone.
 #include <cstdint>
 #include <functional>
@@ -44,12 +44,13 @@ class PortWatch {
   private:
     struct State {
         bool attached = true;  // in the published snapshot
+        std::string gone;      // what went
         bool warned_oversize = false;
         std::uint64_t next_try_ms = 0;
         std::string last_error;
     };
     void look_at(port::EthPort& port, State& state, std::uint64_t now_ms);
-    bool leave(port::EthPort& port, State& state);
+    bool leave(port::EthPort& port, State& state, const std::string& gone);
     void come_back(port::EthPort& port, State& state, std::uint64_t now_ms);
     void warn_oversize(const port::EthPort& port, State& state);
 

@@ -84,17 +84,20 @@ Runtime::Runtime(config::Config config, std::vector<unsigned> lcores)
 Runtime::~Runtime() {
     endpoints_.reset();  // a handler that runs ends first, then nobody looks at the ports any more
     workers_.drain_and_join(0);
-    unsigned kept = 0;
-    for (const auto& port : ports_) kept += port->kept_by_driver();
+    unsigned lost = 0;
+    for (const auto& port : ports_) {
+        port->close();
+        lost += port->lost_mbufs();
+    }
     ports_.clear();
-    check_pool(kept);
+    check_pool(lost);
     close(stop_event_);
 }
 
 // Ports are closed and workers joined: whoever still has an mbuf now has lost it.
-void Runtime::check_pool(unsigned kept_by_drivers) {
+void Runtime::check_pool(unsigned lost_in_drivers) {
     const unsigned in_use = rte_mempool_in_use_count(pool_);
-    if (in_use > kept_by_drivers) base::log_error("{} mbufs were not returned to their pool", in_use);
+    if (in_use > lost_in_drivers) base::log_error("{} mbufs were not returned to their pool", in_use - lost_in_drivers);
 }
 
 void Runtime::sample_pool() {

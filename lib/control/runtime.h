@@ -97,7 +97,7 @@ class Runtime {
     void handle_signals();
     std::string finish_grace_period();  // empty, or which worker stalls
     void finish();
-    void check_pool(unsigned kept_by_drivers);
+    void check_pool(unsigned lost_in_drivers);
     void sample_pool();
     bool republish(const std::string& port, const PortInfo& info);
     [[nodiscard]] std::uint64_t oversize_frames(const std::string& port) const;

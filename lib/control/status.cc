@@ -185,10 +185,13 @@ Json memory(const View& v) {
         capacity += stats.capacity;
         active += stats.active;
     }
+    std::uint64_t lost = 0;
+    for (const auto& port : v.ports) lost += port->lost_mbufs();
     return {{"mbufs",
              {{"size", static_cast<std::uint64_t>(v.pool->size)},
               {"free", static_cast<std::uint64_t>(rte_mempool_avail_count(v.pool))},
-              {"low_water", v.pool_low_water}}},
+              {"low_water", v.pool_low_water},
+              {"lost", lost}}},
             {"acl", {{"bytes", acl_bytes}}},
             {"fib", {{"bytes", fib_bytes}}},
             {"sessions", {{"bytes", session_bytes}, {"capacity", capacity}, {"active", active}}}};

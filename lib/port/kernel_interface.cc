@@ -200,6 +200,36 @@ unsigned packet_slot_bytes(std::uint16_t mtu) noexcept {
     return slot;
 }
 
+std::optional<InterfaceState> read_interface(const std::string& interface) noexcept {
+    const ControlSocket control;
+    InterfaceState state;
+    ifreq answer{};
+    if (!control.ask(SIOCGIFFLAGS, interface, answer)) return std::nullopt;
+    state.promiscuous = (answer.ifr_flags & IFF_PROMISC) != 0;
+    if (!control.ask(SIOCGIFMTU, interface, answer)) return std::nullopt;
+    state.mtu = static_cast<std::uint16_t>(std::min(answer.ifr_mtu, 65535));
+    if (!control.ask(SIOCGIFHWADDR, interface, answer)) return std::nullopt;
+    std::memcpy(state.mac.bytes.data(), answer.ifr_hwaddr.sa_data, state.mac.bytes.size());
+    return state;
+}
+
+void restore_interface(const std::string& interface, const InterfaceState& to) noexcept {
+    const auto now = read_interface(interface);
+    if (!now) return;
+    const ControlSocket control;
+    ifreq request{};
+    if (now->promiscuous != to.promiscuous && control.ask(SIOCGIFFLAGS, interface, request)) {
+        request.ifr_flags = static_cast<short>(to.promiscuous ? request.ifr_flags | IFF_PROMISC
+                                                              : request.ifr_flags & ~IFF_PROMISC);
+        control.ask(SIOCSIFFLAGS, interface, request);
+    }
+    if (now->mtu != to.mtu) set_interface_mtu(interface, to.mtu);
+    if (now->mac != to.mac && control.ask(SIOCGIFHWADDR, interface, request)) {
+        std::memcpy(request.ifr_hwaddr.sa_data, to.mac.bytes.data(), to.mac.bytes.size());
+        control.ask(SIOCSIFHWADDR, interface, request);
+    }
+}
+
 bool bring_up(const std::string& interface) noexcept {
     const ControlSocket control;
     ifreq request{};

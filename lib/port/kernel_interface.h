@@ -59,6 +59,10 @@ std::string interface_below(const Device& device);
 // AF_PACKET copies frames through a ring of slots: the size of one for this MTU, a divisor or a multiple of a page.
 unsigned packet_slot_bytes(std::uint16_t mtu) noexcept;
 
+std::optional<InterfaceState> read_interface(const std::string& interface) noexcept;
+// Changes only what differs. A name that is gone, or an interface that refuses, is left alone.
+void restore_interface(const std::string& interface, const InterfaceState& to) noexcept;
+
 // Sets IFF_UP. False, and errno, when that is not allowed.
 bool bring_up(const std::string& interface) noexcept;
 bool set_interface_mtu(const std::string& interface, std::uint16_t mtu) noexcept;

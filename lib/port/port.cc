@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "port/port.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <net/if.h>
@@ -17,6 +20,8 @@
 #include "base/log.h"
 #include "port/device_setup.h"
 #include "port/kernel_interface.h"
+#include "port/removal.h"
+#include "port/xdp_buffers.h"
 
 namespace cachewire::port {
 
@@ -43,18 +48,27 @@ bool is_plugged_in(const Device& device) {
     return rte_eth_dev_get_port_by_name(device.name.c_str(), &id) == 0;
 }
 
-void unplug(const Device& device) noexcept {
-    if (device.kind == DeviceKind::vdev) rte_eal_hotplug_remove("vdev", device.name.c_str());
+const char* bus(const Device& device) { return device.kind == DeviceKind::pci ? "pci" : "vdev"; }
+
+void unplug_device(const Device& device) noexcept {
+    rte_eal_hotplug_remove(bus(device), device.name.c_str());
+}
+
+// What appeared between two lists, both sorted.
+std::vector<std::uint64_t> newcomers(const std::vector<std::uint64_t>& before, const std::vector<std::uint64_t>& after) {
+    std::vector<std::uint64_t> result;
+    std::set_difference(after.begin(), after.end(), before.begin(), before.end(), std::back_inserter(result));
+    return result;
 }
 
 }  // namespace
 
-EthPort::EthPort(const PortConfig& config, rte_mempool* pool) : config_(config), pool_(pool) { open(); }
-
-EthPort::~EthPort() {
-    stop();
-    if (open_) rte_eth_dev_close(id_);
+EthPort::EthPort(const PortConfig& config, rte_mempool* pool)
+    : config_(config), pool_(pool), removal_(std::make_unique<Removal>()) {
+    open();
 }
+
+EthPort::~EthPort() { close(); }
 
 void EthPort::open() {
     if (config_.device.kind == DeviceKind::kernel)
@@ -71,8 +85,7 @@ void EthPort::open_kernel() {
     wish.queues = config_.rx_queues;
     wish.mtu = config_.mtu;
     wish.mbuf_size = config_.mbuf_size;
-    wish.xdp_too_dear =
-        opens_with_xdp_ != 0 && rte_mempool_avail_count(pool_) < pool_->size / 4 + kept_by_driver() / opens_with_xdp_;
+    wish.xdp_too_dear = had_xdp_ && xdp_too_dear();
     for (;;) {
         const KernelFacts facts = probe_interface(wish.interface);
         std::string error;
@@ -89,7 +102,7 @@ void EthPort::open_kernel() {
         try {
             open_device(device);
         } catch (const base::MachineError& start_error) {
-            unplug(device);
+            unplug_device(device);
             if (!xdp) throw;
             base::log_warning("{}", start_error.what());
             wish.xdp_failed = true;
@@ -106,18 +119,29 @@ void EthPort::open_device(const Device& device) {
     interface_ = interface_below(device);
     interface_index_ = interface_.empty() ? 0 : if_nametoindex(interface_.c_str());
     const bool may_plug = config_.device.kind == DeviceKind::kernel || !in_use_.name.empty();
-    if (may_plug && !is_plugged_in(device)) rte_eal_hotplug_add("vdev", device.name.c_str(), device.arguments.c_str());
+    if (may_plug && !is_plugged_in(device))
+        rte_eal_hotplug_add(bus(device), device.name.c_str(), device.arguments.c_str());
     id_ = find_device(config_, device);
+    before_ = interface_.empty() ? std::nullopt : read_interface(interface_);
+    tap_ = -1;
+    const std::vector<std::uint64_t> sockets = xdp_sockets();
     try {
         start_device(device);
     } catch (...) {
-        stop();
-        rte_eth_dev_close(id_);
+        xdp_sockets_ = newcomers(sockets, xdp_sockets());
+        release();
         throw;
     }
+    xdp_sockets_ = newcomers(sockets, xdp_sockets());
+    had_xdp_ = had_xdp_ || !xdp_sockets_.empty();
+    removal_->watch(id_, device.name, device.kind == DeviceKind::pci);
     in_use_ = device;
     open_ = true;
-    if (driver_ == "net_af_xdp") ++opens_with_xdp_;
+}
+
+// The ring that the kernel fills takes buffers anew, and what the one before had in flight may be lost.
+bool EthPort::xdp_too_dear() const {
+    return rte_mempool_avail_count(pool_) < pool_->size / 4 + config_.rx_queues * 2 * kXdpFill;
 }
 
 void EthPort::start_device(const Device& device) {
@@ -137,6 +161,7 @@ void EthPort::start_device(const Device& device) {
     apply_mac();
     require(rte_eth_dev_start(id_), config_, "rte_eth_dev_start");
     started_ = true;
+    if (driver_ == "net_tap") find_tap(info.if_index);
     traits_ = traits_of(config_, driver_, conf);
     offloads_ = offloads_in_use(conf);
     if (!apply_promiscuous())
@@ -146,17 +171,53 @@ void EthPort::start_device(const Device& device) {
 
 void EthPort::close() noexcept {
     if (!open_) return;
-    stop();
-    rte_eth_dev_close(id_);
-    unplug(in_use_);
+    release();
     open_ = false;
 }
 
-// net_af_xdp fills its ring with up to twice 2048 buffers a queue and never gives them back.
-unsigned EthPort::kept_by_driver() const noexcept { return opens_with_xdp_ * config_.rx_queues * 4096u; }
+void EthPort::unplug() noexcept { unplug_device(in_use_); }
+
+// Closes the device, as far as it was opened. Buffers are noted while its rings are mapped and freed when the kernel can't
+// write to them any more. The interface gets back what was changed of it.
+void EthPort::release() noexcept {
+    removal_->forget();
+    stop();
+    const XdpBuffers buffers = find_xdp_buffers(xdp_sockets_, pool_);
+    rte_eth_dev_close(id_);
+    for (rte_mbuf* mbuf : buffers.found) rte_pktmbuf_free(mbuf);
+    lost_mbufs_ += buffers.lost;
+    if (buffers.lost != 0)
+        base::log_warning("port {}: AF_XDP's driver closed with {} buffers that are lost to the pool", config_.name,
+                          buffers.lost);
+    xdp_sockets_.clear();
+    if (before_ && !interface_gone()) restore_interface(interface_, *before_);
+    before_.reset();
+}
 
 bool EthPort::interface_gone() const {
-    return !interface_.empty() && if_nametoindex(interface_.c_str()) != interface_index_;
+    if (tap_ >= 0) return tap_deleted(tap_);
+    return interface_index_ != 0 && if_nametoindex(interface_.c_str()) != interface_index_;
+}
+
+std::string EthPort::gone() const {
+    if (interface_gone()) return "interface " + interface_;
+    return removal_->seen() ? "device " + in_use_.name : "";
+}
+
+bool EthPort::can_open() const {
+    if (in_use_.kind == DeviceKind::pci) {
+        std::error_code error;
+        return std::filesystem::exists("/sys/bus/pci/devices/" + in_use_.name, error);
+    }
+    return interface_index_ == 0 || if_nametoindex(interface_.c_str()) != 0;
+}
+
+// The driver opened it by name in this namespace; from there it may be moved, and the descriptor follows.
+void EthPort::find_tap(unsigned index) {
+    char name[IF_NAMESIZE] = "";
+    if (if_indextoname(index, name) == nullptr) return;
+    interface_ = name;
+    tap_ = tap_descriptor(interface_);
 }
 
 // Not every driver has an MTU to set (net_pcap, net_ring): then the frame's way through the buffer is the only limit,

@@ -3,6 +3,7 @@
 // The only owner of ethdev: what a `device:` string means, and a configured, started port. Control thread only; the
 // datapath calls rte_eth_rx_burst and rte_eth_tx_burst with the ids from here.
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,6 +55,15 @@ struct PortTraits {
     std::uint32_t max_frame_bytes = UINT32_MAX;  // hands over longer frames too, perhaps cut: they count as errors
 };
 
+// What a port changes of an interface that outlives it.
+struct InterfaceState {
+    bool promiscuous = false;
+    std::uint16_t mtu = 0;
+    net::Mac mac;
+};
+
+class Removal;
+
 class EthPort {
   public:
     // Finds (or plugs in), configures and starts; throws base::MachineError that names the port and says what a person
@@ -80,18 +90,22 @@ class EthPort {
     void set_promiscuous(bool on);
     void set_mac(const std::optional<net::Mac>& mac);
 
-    // The Linux interface below; empty when the device is no such thing.
+    // The Linux interface below, or the TAP; empty when the device is no such thing.
     [[nodiscard]] const std::string& interface() const noexcept { return interface_; }
-    // Deleted, or another one has its name now: what the device holds open leads nowhere.
-    [[nodiscard]] bool interface_gone() const;
-    // While the interface is gone: no worker may use the port between the two. open() throws as the constructor does,
-    // and the port stays closed.
+    // "interface vA" when it was deleted or another one has its name now, "device 0000:03:00.0" when the device was
+    // removed: what is open leads nowhere. Else empty.
+    [[nodiscard]] std::string gone() const;
+    // What open() needs is there again, as far as that can be asked.
+    [[nodiscard]] bool can_open() const;
+    // While it is gone: close, unplug (EAL forgets the device), open; no worker may use the port meanwhile. open() throws
+    // as the constructor does, and the port stays closed.
     void close() noexcept;
+    void unplug() noexcept;
     void open();
     [[nodiscard]] bool is_open() const noexcept { return open_; }
 
-    // At most so many mbufs were lost with what was closed so far, or are held for the device now.
-    [[nodiscard]] unsigned kept_by_driver() const noexcept;
+    // So many mbufs were lost with what was closed so far.
+    [[nodiscard]] unsigned lost_mbufs() const noexcept { return lost_mbufs_; }
 
     void stop();  // also frees what waits in the receive queues; workers have left before
 
@@ -103,6 +117,10 @@ class EthPort {
     void apply_mac();
     bool apply_promiscuous();
     void free_waiting() noexcept;
+    void release() noexcept;
+    void find_tap(unsigned index);
+    [[nodiscard]] bool interface_gone() const;
+    [[nodiscard]] bool xdp_too_dear() const;
 
     PortConfig config_;
     rte_mempool* pool_;
@@ -116,10 +134,15 @@ class EthPort {
     std::string driver_;
     std::string offloads_;
     Device in_use_{};  // what was opened; differs from the configured one for kernel interfaces
-    std::string interface_;
+    std::string interface_;  // below, or the TAP
     unsigned interface_index_ = 0;
     std::uint16_t opened_mtu_ = 0;
-    unsigned opens_with_xdp_ = 0;
+    std::optional<InterfaceState> before_;  // what the interface was like
+    int tap_ = -1;                          // net_tap's descriptor
+    std::unique_ptr<Removal> removal_;
+    std::vector<std::uint64_t> xdp_sockets_;  // of what is open
+    bool had_xdp_ = false;
+    unsigned lost_mbufs_ = 0;
 };
 
 // Data mbufs of `data_room` bytes on `socket_id`. The count is the caller's; throws base::MachineError with the memory
