@@ -32,6 +32,8 @@ std::unique_ptr<pipeline::WorkerState> make_worker_state(unsigned lcore, std::ui
     state->sessions = std::make_unique<session::Table>(session_capacity, state->socket, base::tsc_hz(),
                                                        session::Timeouts{}, std::move(quotas));
     state->fragments = session::FragmentTable(kFragmentEntries, kFragmentSeconds * base::tsc_hz());
+    for (std::size_t i = 0; i < pipeline::kPuntClasses; ++i)
+        state->punt_intervals[i] = base::tsc_hz() / pipeline::kPuntRates[i].per_second;
     state->policers = std::vector<qos::PolicerState>(kMaxPolicers);
     state->tenants = std::vector<pipeline::TenantCounters>(pipeline::kMaxTenants);
     return state;
@@ -57,12 +59,13 @@ void Workers::set_phase(pipeline::Worker::Phase phase) noexcept {
     for (const auto& worker : workers_) worker->set_phase(phase);
 }
 
-void Workers::drain_and_join(unsigned drain_ms) {
+void Workers::drain_and_join(unsigned drain_ms, const std::function<void()>& serve) {
     if (!launched_) return;
     set_phase(pipeline::Worker::Phase::draining);
     // The published lines say "held" only at iteration ends, so two milliseconds pass before the first look.
     for (unsigned waited = 0; waited < drain_ms; ++waited) {
         usleep(1000);
+        if (serve) serve();
         if (waited >= 2 && ledger_sum(*this).held == 0) break;
     }
     set_phase(pipeline::Worker::Phase::stopped);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The workers as the control plane handles them: made before the first packet, launched on their lcores, drained and
 // joined.
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -26,7 +27,8 @@ class Workers {
     void add(std::unique_ptr<pipeline::WorkerState> state, std::vector<pipeline::RxQueue> queues, Publisher& publisher);
     void launch();
     // Stops receiving, waits until everything held has left or `drain_ms` have passed, drops the rest by name, joins.
-    void drain_and_join(unsigned drain_ms);
+    // `serve` is called every millisecond meanwhile: the slow path gives back what it holds.
+    void drain_and_join(unsigned drain_ms, const std::function<void()>& serve = {});
 
     [[nodiscard]] const std::vector<std::unique_ptr<pipeline::Worker>>& all() const noexcept { return workers_; }
 

@@ -10,6 +10,7 @@
 
 #include "pipeline/descriptor.h"
 #include "pipeline/drop_reason.h"
+#include "pipeline/punt.h"
 
 namespace cachewire::pipeline {
 
@@ -40,6 +41,7 @@ class BasicBurst {
         for (unsigned i = 0; i < n; ++i) live_[i] = static_cast<LaneIndex>(i);
         live_count_ = n;
         dropped_count_ = 0;
+        punted_count_ = 0;
     }
 
     // Keeps the lanes for which `keep(lane_index)` returns true, in order. A pass that may drop is one call of this;
@@ -71,13 +73,31 @@ class BasicBurst {
     [[nodiscard]] std::span<const Dropped> dropped() const noexcept { return {dropped_.data(), dropped_count_}; }
     void clear_dropped() noexcept { dropped_count_ = 0; }
 
+    // To the slow path, or dropped under `drop` when it does not take the packet; `Punt` decides once per burst. False,
+    // as drop().
+    bool punt(LaneIndex i, PuntReason reason, DropReason drop) noexcept {
+        punted_[punted_count_++] = {i, reason, drop};
+        return false;
+    }
+    bool punt(LaneIndex i, PuntReason reason) noexcept { return punt(i, reason, traits_of(reason).drop); }
+
+    struct Punted {
+        LaneIndex lane;
+        PuntReason reason;
+        DropReason drop;
+    };
+    [[nodiscard]] std::span<const Punted> punted() const noexcept { return {punted_.data(), punted_count_}; }
+    void clear_punted() noexcept { punted_count_ = 0; }
+
   private:
     Metadata metadata_;
     std::array<net::FlowKey, kMaxLanes> keys_;
     std::array<LaneIndex, kMaxLanes> live_;
     std::array<Dropped, kMaxLanes> dropped_;
+    std::array<Punted, kMaxLanes> punted_;
     unsigned live_count_ = 0;
     unsigned dropped_count_ = 0;
+    unsigned punted_count_ = 0;
 };
 
 using Burst = BasicBurst<LaneMetadata>;

@@ -16,7 +16,8 @@ namespace cachewire::pipeline {
     X(vlan_depth,            "more than two VLAN tags")                                                                \
     X(foreign_mac,           "unicast to another station's MAC address")                                               \
     X(not_ip,                "EtherType is neither IPv4, IPv6 nor ARP")                                                \
-    X(arp,                   "ARP, which nothing here answers yet")                                                    \
+    X(arp,                   "ARP over the rate that the slow path takes")                                             \
+    X(nd,                    "neighbor discovery over the rate that the slow path takes")                              \
     X(no_tenant,             "no tenant matches the port and VLAN")                                                    \
     X(no_interface,          "the tenant has no interface on this port and VLAN")                                      \
     X(headers_chained,       "headers spread over buffers and could not be pulled together")                           \
@@ -52,10 +53,11 @@ namespace cachewire::pipeline {
     X(no_route,              "no route to the destination in the tenant's VRF")                                        \
     X(route_drop,            "the route says drop")                                                                    \
     X(no_neighbor,           "the next hop's MAC address is not known")                                                \
-    X(local,                 "addressed to the router itself, where nothing answers yet")                              \
+    X(local,                 "addressed to the router itself, where nothing listens")                                  \
     X(ttl_exceeded,          "TTL or hop limit used up (RFC 1812 5.3.1)")                                               \
     X(mtu_exceeded,          "longer than the egress MTU")                                                             \
     X(policer,               "over the policer's rate")                                                                \
+    X(punt_full,             "the queue to the slow path is full")                                                     \
     X(tx_full,               "the device did not take it and the TX buffer is full")                                   \
     X(frame_oversize,        "longer than the port's MTU and its headers; the device may have cut it")                  \
     X(tx_chained,            "in several buffers, which the egress device can't send, and too long for one")            \

@@ -52,6 +52,14 @@ L2 refuse(DropReason reason) noexcept { return {reason, 0, 0, {}, 0}; }
     return ether_type_be == net::be16(net::kEtherTypeArp) ? DropReason::arp : DropReason::not_ip;
 }
 
+// RFC 4861 6.1, 7.1: a hop limit of 255 says that no router has passed it on, so only such messages are any.
+[[gnu::cold]] bool is_neighbor_discovery(const Frame& frame, std::uint16_t l3_offset) noexcept {
+    if (frame.length < l3_offset + net::kIp6Bytes + net::kIcmp6Bytes) return false;
+    const std::uint8_t* l3 = frame.data + l3_offset;
+    const std::uint8_t type = l3[net::kIp6Bytes];
+    return l3[0] >> 4 == 6 && l3[6] == net::kProtoIcmp6 && l3[7] == 255 && type >= 133 && type <= 137;
+}
+
 [[gnu::cold]] Drop check_ip4_start(const std::uint8_t* header, std::size_t available) noexcept {
     if (header[0] >> 4 != 4) return DropReason::ip4_version;  // RFC 1812 5.2.2(3)
     const std::size_t length = (header[0] & 0xfu) * 4;

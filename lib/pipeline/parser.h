@@ -72,6 +72,8 @@ struct L2 {
 };
 L2 parse_tags(const Frame& frame, const Port& port) noexcept;
 Drop refuse_ether_type(std::uint16_t ether_type_be) noexcept;
+// Neighbor discovery, whoever it is for: the slow path's, before a multicast or link-local address would be refused.
+bool is_neighbor_discovery(const Frame& frame, std::uint16_t l3_offset) noexcept;
 // Version, header length and options of an IPv4 header that does not begin with 0x45.
 Drop check_ip4_start(const std::uint8_t* header, std::size_t available) noexcept;
 bool ip4_options_checksum_ok(const std::uint8_t* header) noexcept;
@@ -334,11 +336,16 @@ template <class Out>
     out.tenant = l2.attachment.tenant;
     if (l2.attachment.tenant == kNoTenant) return DropReason::no_tenant;
     if (l2.attachment.interface == kNoInterface) return DropReason::no_interface;
+    // For ARP and ND, which come to no further line.
+    out.in_interface = l2.attachment.interface;
+    out.l3_offset = l2.l3_offset;
 
     if (l2.ether_type_be == net::be16(net::kEtherTypeIp4))
         return parse_ip<net::Family::ip4>(frame, group_mac, l2, seed, out, key);
-    if (l2.ether_type_be == net::be16(net::kEtherTypeIp6))
+    if (l2.ether_type_be == net::be16(net::kEtherTypeIp6)) {
+        if (is_neighbor_discovery(frame, l2.l3_offset)) return DropReason::nd;
         return parse_ip<net::Family::ip6>(frame, group_mac, l2, seed, out, key);
+    }
     return refuse_ether_type(l2.ether_type_be);
 }
 
@@ -370,8 +377,8 @@ template <class Out>
 
 }  // namespace parser
 
-// nullopt: `out` and `key` are whole. Otherwise the reason, `out.tenant` as far as known, all else in `out` and `key`
-// undefined.
+// nullopt: `out` and `key` are whole. Otherwise the reason, `out.tenant` as far as known, with `arp` and `nd` the
+// interface and l3_offset too, all else in `out` and `key` undefined.
 template <class Out>
 std::optional<DropReason> parse_packet(const Frame& frame, const Port& port, const net::HashSeed& seed, Out& out,
                                        net::FlowKey& key) noexcept {

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "pipeline/stages/drop.h"
+#include "pipeline/stages/punt.h"
 #include "pipeline/worker_state.h"
 
 namespace cachewire::pipeline {
@@ -64,6 +65,7 @@ struct PipelineAfter {
     template <class Burst>
     static void run(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
         (step<Stages>(worker, snapshot, burst, worker.last_tsc), ...);
+        stages::Punt::process(worker, burst);  // before the drops: it makes some
         stages::Drop::process(worker, burst);
     }
 

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "pipeline/forwarding.h"
+#include "pipeline/returns.h"
 #include "pipeline/tx_flush.h"
 
 namespace cachewire::pipeline {
@@ -31,6 +32,7 @@ void Worker::run() noexcept {
     while (iterate()) {
     }
     for (std::uint16_t port = 0; port < kMaxPorts; ++port) drop_held(*state_, port, DropReason::shutdown);
+    drop_punted(*state_);
     state_->published_ledger.publish(state_->ledger);
     reader_.offline();
 }
@@ -42,10 +44,13 @@ void Worker::begin() noexcept {
 
 bool Worker::iterate() noexcept {
     WorkerState& worker = *state_;
-    const Phase phase = phase_.load(std::memory_order_relaxed);
+    const Phase phase = phase_.load(std::memory_order_acquire);
     const std::uint64_t begin = base::now_tsc();
+    const std::uint32_t returned = returns_ready(worker);
     const Snapshot& snapshot = reader_.take();
     unsigned packets = 0;
+    if (returned != 0) [[unlikely]]
+        packets += take_returns(worker, snapshot, returned);
     if (phase == Phase::running) {
         for (const RxQueue& queue : rx_queues_) packets += receive(snapshot, queue);
     }

@@ -27,8 +27,11 @@ class Worker {
     void begin() noexcept;
     bool iterate() noexcept;
 
-    // Control thread.
-    void set_phase(Phase phase) noexcept { phase_.store(phase, std::memory_order_relaxed); }
+    // Control thread, which is the slow path's too: once stopped is set nobody but the worker touches its queues.
+    void set_phase(Phase phase) noexcept { phase_.store(phase, std::memory_order_release); }
+    // For the slow path.
+    [[nodiscard]] PuntRing& punted() noexcept { return state_->to_slow_path; }
+    [[nodiscard]] ReturnRing& returns() noexcept { return state_->from_slow_path; }
 
     // What control asks and this worker answers.
     [[nodiscard]] session::Mailbox& mailbox() noexcept { return mailbox_; }

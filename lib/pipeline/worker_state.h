@@ -11,6 +11,7 @@
 #include "base/counter.h"
 #include "base/seq_lock.h"
 #include "pipeline/burst.h"
+#include "pipeline/punt.h"
 #include "pipeline/snapshot.h"
 #include "port/tx_buffer.h"
 #include "qos/policer.h"
@@ -84,11 +85,18 @@ struct WorkerState {
     std::vector<qos::PolicerState> policers;   // by attachment, fixed size: zero-filled is a full bucket
     std::array<port::TxBuffer, kMaxPorts> tx;  // by snapshot port
 
+    // By port that the packet came in by, and class. Intervals in TSC cycles; 0, as before make_worker_state: no limit.
+    std::array<std::array<Meter, kPuntClasses>, kMaxPorts> punt_meters{};
+    std::array<std::uint64_t, kPuntClasses> punt_intervals{};
+    PuntRing to_slow_path;
+    ReturnRing from_slow_path;
+
     std::array<StageCounters, kStages> stages;
     std::array<PortCounters, kMaxPorts> ports;
     std::vector<TenantCounters> tenants;  // kMaxTenants
     LoopCounters loop;
     alignas(base::kCacheLine) MemoCounters memo;
+    alignas(base::kCacheLine) PuntCounters punts;
     base::SeqLock<LedgerLine> published_ledger;
 };
 

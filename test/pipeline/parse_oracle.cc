@@ -27,6 +27,7 @@ class Slow {
         if (type == 0x0800) {
             ip4();
         } else if (type == 0x86dd) {
+            require(!neighbor_discovery(), DropReason::nd);
             out_.ipv6 = true;
             ip6();
         } else {
@@ -38,6 +39,14 @@ class Slow {
     unsigned one(std::size_t at) const { return frame_.at(at); }
     unsigned two(std::size_t at) const { return one(at) << 8 | one(at + 1); }
     unsigned long four(std::size_t at) const { return static_cast<unsigned long>(two(at)) << 16 | two(at + 2); }
+
+    bool neighbor_discovery() const {
+        const std::size_t ip = out_.l3_offset;
+        if (frame_.size() < ip + 44 || one(ip) / 16 != 6) return false;
+        const bool any = one(ip + 40) == 133 || one(ip + 40) == 134 || one(ip + 40) == 135 || one(ip + 40) == 136 ||
+                         one(ip + 40) == 137;
+        return one(ip + 6) == 58 && one(ip + 7) == 255 && any;
+    }
 
     void ethernet() {
         require(frame_.size() >= 14, DropReason::frame_short);

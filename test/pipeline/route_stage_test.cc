@@ -71,8 +71,8 @@ TEST_CASE("route stage: the next hop's kind decides, by name", "[pipeline]") {
     const struct {
         std::uint8_t octet;
         std::string fate;
-    } cases[] = {{kLeft, "live"},           {kDrop, "route_drop"},        {kLocal, "local"},
-                 {kBroadcast, "broadcast"}, {kUnresolved, "no_neighbor"}, {99, "no_route"}};
+    } cases[] = {{kLeft, "live"},           {kDrop, "route_drop"},             {kLocal, "punt local"},
+                 {kBroadcast, "broadcast"}, {kUnresolved, "punt no_neighbor"}, {99, "punt no_route"}};
     RouteRig rig;
     std::vector<net::FlowKey> keys;
     for (const auto& c : cases) keys.push_back(RouteRig::to(c.octet));
@@ -87,9 +87,14 @@ TEST_CASE("route stage: TTL and MTU hold for what is forwarded", "[pipeline]") {
         std::uint8_t octet, ttl;
         std::uint16_t l3_length;
         std::string fate;
-    } cases[] = {{kLeft, 2, 1500, "live"},          {kLeft, 1, 100, "ttl_exceeded"}, {kLeft, 0, 100, "ttl_exceeded"},
-                 {kLeft, 64, 1501, "mtu_exceeded"}, {kRight, 64, 1000, "live"},      {kRight, 64, 1001, "mtu_exceeded"},
-                 {kLocal, 1, 100, "local"},         {kDrop, 1, 1501, "route_drop"}};
+    } cases[] = {{kLeft, 2, 1500, "live"},
+                 {kLeft, 1, 100, "punt ttl_exceeded"},
+                 {kLeft, 0, 100, "punt ttl_exceeded"},
+                 {kLeft, 64, 1501, "punt mtu_exceeded"},
+                 {kRight, 64, 1000, "live"},
+                 {kRight, 64, 1001, "punt mtu_exceeded"},
+                 {kLocal, 1, 100, "punt local"},
+                 {kDrop, 1, 1501, "route_drop"}};
     RouteRig rig;
     std::vector<net::FlowKey> keys;
     for (const auto& c : cases) keys.push_back(RouteRig::to(c.octet));

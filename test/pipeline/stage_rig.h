@@ -47,13 +47,15 @@ struct StageRig {
         return std::find(live.begin(), live.end(), lane) != live.end();
     }
 
-    // The reason a lane was dropped for; a lane that is neither live nor dropped is lost, and both at once is no
-    // better.
+    // The reason a lane was dropped or (with "punt ") punted for; a lane that is neither of these nor live is lost, and
+    // two at once are no better.
     [[nodiscard]] std::string fate(unsigned lane) const {
         std::string fate = is_live(lane) ? "live" : "";
         for (const auto& dropped : worker->burst.dropped()) {
             if (dropped.lane == lane) fate += pipeline::kDropReasonTexts[static_cast<unsigned>(dropped.reason)].name;
         }
+        for (const auto& punted : worker->burst.punted())
+            if (punted.lane == lane) fate += std::string("punt ") + pipeline::traits_of(punted.reason).name;
         return fate.empty() ? "lost" : fate;
     }
 

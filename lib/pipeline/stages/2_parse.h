@@ -59,10 +59,17 @@ struct Parse {
         if (!quiet || !parser::parse_plain_frame(rte_pktmbuf_mtod(mbuf, const std::uint8_t*), length, checksum, port,
                                                  seed, lane, burst.key(i), drop))
             drop = parse_rest(*mbuf, port, seed, lane, burst.key(i));
-        if (drop) return burst.drop(i, *drop);
+        if (drop) return refuse(burst, i, *drop);
         // Padding behind the datagram is nobody's: no policer bills it and no session counts it.
         lane.frame_length -= length - lane.l3_offset - lane.l3_length;
         return true;
+    }
+
+    template <class Burst, class LaneIndex>
+    [[gnu::cold, gnu::noinline]] static bool refuse(Burst& burst, LaneIndex i, DropReason reason) noexcept {
+        if (reason == DropReason::arp) return burst.punt(i, PuntReason::arp);
+        if (reason == DropReason::nd) return burst.punt(i, PuntReason::nd);
+        return burst.drop(i, reason);
     }
 
     [[gnu::noinline]] static std::optional<DropReason> parse_rest(const rte_mbuf& mbuf, const Port& port,

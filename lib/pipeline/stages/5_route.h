@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "base/prefetch.h"
+#include "net/headers.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/snapshot.h"
 #include "pipeline/worker_state.h"
@@ -37,10 +38,10 @@ struct Route {
         burst.filter([&](auto i) {
             auto&& lane = burst.lane(i);
             const route::NextHop& next_hop = next_hops[lane.next_hop];
-            if (next_hop.kind != route::NextHopKind::forward) return burst.drop(i, reason_of(next_hop.kind));
+            if (next_hop.kind != route::NextHopKind::forward) return refuse(worker, burst, i, next_hop);
             // RFC 1812 5.3.1, RFC 8200 3: a packet that would leave with 0 is not forwarded.
-            if (lane.ttl <= 1) return burst.drop(i, DropReason::ttl_exceeded);
-            return lane.l3_length <= next_hop.mtu || burst.drop(i, DropReason::mtu_exceeded);
+            if (lane.ttl <= 1) return answer(burst, i, PuntReason::ttl_exceeded);
+            return lane.l3_length <= next_hop.mtu || answer(burst, i, PuntReason::mtu_exceeded);
         });
     }
 
@@ -89,6 +90,45 @@ struct Route {
         const std::uint16_t known = entry.next_hop[reverse ? 1 : 0];
         if (known != kNoNextHop && entry.route_generation == generation && known != next_hop)
             worker.memo.shadow_mismatch.add(1);
+    }
+
+    // Dropped; the slow path says so to the sender where RFC 1812 4.3.2.7 and RFC 4443 2.4(e) let it. What they forbid
+    // and can be told here doesn't take the others' rate; group addresses and martians have not come this far.
+    template <class Burst>
+    [[gnu::cold, gnu::noinline]] static bool answer(Burst& burst, auto i, PuntReason reason) noexcept {
+        const bool silent = (burst.lane(i).flags & kLaneIcmpError) != 0 ||
+                            (burst.key(i).match_flags & net::kLaterFragment) != 0;
+        return silent ? burst.drop(i, traits_of(reason).drop) : burst.punt(i, reason);
+    }
+
+    template <class Burst>
+    [[gnu::cold, gnu::noinline]] static bool refuse(WorkerState& worker, Burst& burst, auto i,
+                                                    const route::NextHop& next_hop) noexcept {
+        auto&& lane = burst.lane(i);
+        switch (next_hop.kind) {
+            case route::NextHopKind::unresolved:
+                // A connected network as a whole is no next hop to remember: its hosts get their own as they are found,
+                // and no generation says so.
+                if (lane.session != kNoSession && next_hop.via == net::Address{})
+                    worker.sessions->hot(lane.session).next_hop[(lane.flags & kLaneReverse) != 0] = kNoNextHop;
+                // It has waited once, and its neighbor has gone again.
+                if ((lane.flags & kLaneRetried) != 0) return burst.drop(i, DropReason::no_neighbor);
+                return burst.punt(i, PuntReason::no_neighbor);
+            case route::NextHopKind::local:
+                if (is_echo_request(burst.key(i))) return burst.punt(i, PuntReason::echo);
+                return answer(burst, i, PuntReason::local);
+            case route::NextHopKind::no_route:
+                return answer(burst, i, PuntReason::no_route);
+            default:
+                return burst.drop(i, reason_of(next_hop.kind));
+        }
+    }
+
+    // Whole ones only: nothing here puts fragments together.
+    static bool is_echo_request(const net::FlowKey& key) noexcept {
+        if ((key.match_flags & (net::kL4Known | net::kFragment)) != net::kL4Known) return false;
+        return (key.proto == net::kProtoIcmp && key.icmp_type == 8) ||
+               (key.proto == net::kProtoIcmp6 && key.icmp_type == 128);
     }
 
     static DropReason reason_of(route::NextHopKind kind) noexcept {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/spsc_ring.h"
+
+#include <memory>
+#include <thread>
+
+#include "support/catch.h"
+
+namespace cachewire::base {
+namespace {
+
+TEST_CASE("spsc ring: nothing is seen before it is published, and all slots are used", "[ring]") {
+    SpscRing<int, 4> ring;
+    for (int i = 0; i < 4; ++i) CHECK(ring.push(i));
+    CHECK_FALSE(ring.push(4));
+    CHECK(ring.ready() == 0);
+    ring.publish();
+    REQUIRE(ring.ready() == 4);
+    CHECK(ring.take() == 0);
+    CHECK_FALSE(ring.push(4));  // not released yet
+    ring.release();
+    CHECK(ring.push(4));
+    ring.publish();
+    for (int i = 1; i < 4; ++i) {
+        REQUIRE(ring.ready() != 0);
+        CHECK(ring.take() == i);
+    }
+    REQUIRE(ring.ready() == 1);
+    CHECK(ring.take() == 4);
+    CHECK(ring.ready() == 0);
+}
+
+TEST_CASE("spsc ring: two threads see every element once and in order", "[ring]") {
+    struct Pair {
+        std::uint64_t a, b;
+    };
+    auto ring = std::make_unique<SpscRing<Pair, 64>>();
+    constexpr std::uint64_t kCount = 300000;
+    std::thread producer([&ring] {
+        for (std::uint64_t i = 0; i < kCount;) {
+            unsigned batch = 0;
+            for (; batch < 7 && i < kCount && ring->push({i, ~i}); ++batch) ++i;
+            ring->publish();
+            if (batch == 0) std::this_thread::yield();
+        }
+    });
+    std::uint64_t next = 0, wrong = 0;
+    while (next < kCount) {
+        std::uint32_t n = ring->ready();
+        if (n == 0) std::this_thread::yield();
+        for (; n != 0; --n) {
+            const Pair pair = ring->take();
+            wrong += pair.a != next || pair.b != ~next;
+            ++next;
+        }
+        ring->release();
+    }
+    producer.join();
+    CHECK(wrong == 0);
+    CHECK(ring->ready() == 0);
+}
+
+}  // namespace
+}  // namespace cachewire::base
