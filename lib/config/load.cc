@@ -46,8 +46,14 @@ std::string sha256_hex(std::string_view bytes) {
 }
 
 void read_version(Loading& loading, const MapReader& top) {
-    std::uint64_t version = 0;
-    read_number(loading.reporter, top.require("version"), version, 1, 1);
+    const auto value = top.require("version");
+    const auto text = read_scalar(loading.reporter, value, "1");
+    if (!text || (value->node->plain && *text == "1")) return;
+    if (*text == "1") {
+        loading.reporter.error(*value, "'1' is quoted and so is text, not a number; allowed: 1");
+    } else {
+        loading.reporter.error(*value, fmt::format("{} is not known, only 1 is", quote(*text)));
+    }
 }
 
 void read_sections(Loading& loading, const MapReader& top) {

@@ -22,13 +22,13 @@ constexpr std::uint64_t kMinRate = 8'000, kMaxRate = 1'000'000'000'000;
 constexpr std::uint64_t kMinBurst = 64, kMaxBurst = 1ull << 32;
 
 void read_rate(Reporter& reporter, const std::optional<Value>& value, std::uint64_t& rate_bps) {
-    constexpr std::string_view kAllowed = "8kbit to 1Tbit";
+    constexpr std::string_view kAllowed = "8kbit to 1Tbit, in bit, kbit, Mbit, Gbit or Tbit";
     const auto text = read_scalar(reporter, value, kAllowed);
     if (!text) return;
     std::string why;
     const auto rate = parse_rate(*text, why);
     if (!rate) {
-        reporter.error(*value, why);
+        reporter.error(*value, fmt::format("{}; allowed: {}", why, kAllowed));
     } else if (rate->kind == RateKind::packets) {
         reporter.error(*value,
                        fmt::format("{}: packets a second are not supported yet; allowed: {}", quote(*text), kAllowed));
@@ -40,14 +40,14 @@ void read_rate(Reporter& reporter, const std::optional<Value>& value, std::uint6
 }
 
 void read_burst(Reporter& reporter, const std::optional<Value>& value, std::uint64_t& burst_bytes) {
-    constexpr std::string_view kAllowed = "auto, or 64B to 4GiB";
+    constexpr std::string_view kAllowed = "auto, or 64B to 4GiB, in B, KiB, MiB, GiB, kB, MB or GB";
     if (is_auto(value)) return;
     const auto text = read_scalar(reporter, value, kAllowed);
     if (!text) return;
     std::string why;
     const auto burst = parse_size(*text, why);
     if (!burst) {
-        reporter.error(*value, why);
+        reporter.error(*value, fmt::format("{}; allowed: {}", why, kAllowed));
     } else if (*burst < kMinBurst || *burst > kMaxBurst) {
         reporter.error(*value, fmt::format("{} is out of range; allowed: {}", quote(*text), kAllowed));
     } else {

@@ -70,6 +70,21 @@ void MapReader::take(const Node& key, const Node& value) {
     }
 }
 
+// {name:a} and {name = a} are one word each to YAML; {device: net_tap0,iface=cw0} ends at the comma, and the rest is a
+// key.
+std::string MapReader::why_without_value(std::string_view word) const {
+    const std::size_t end = word.find_first_of(" :=");
+    const std::string_view name = word.substr(0, end);
+    const bool is_key = name == "description" ||
+                        std::any_of(keys_.begin(), keys_.end(), [name](const Key& k) { return k.name == name; });
+    if (end == std::string_view::npos || !is_key) return std::string(kCommaHint);
+    const std::size_t value = word.find_first_not_of(" :=", end);
+    const std::string_view text = value == std::string_view::npos ? "VALUE" : word.substr(value);
+    std::string hint = fmt::format("write {}, with a space after the colon", quote(fmt::format("{}: {}", name, text)));
+    if (word[end] == '=') hint += fmt::format(", or {}", kCommaHint);  // net_tap0,mac=fixed
+    return hint;
+}
+
 void MapReader::report_unknown(const Node& key, const Node& value) const {
     const Value at_key{&key, {path_, key.text}};
     if (key.text == "<<") {
@@ -77,9 +92,8 @@ void MapReader::report_unknown(const Node& key, const Node& value) const {
                         "merging is not allowed; shared values belong into `defaults:` (which is not supported yet)");
         return;
     }
-    // {device: net_tap0,iface=cw0}: YAML ends the value at the comma and takes the rest for a key.
     if (map_.node->flow && value.kind == Node::Kind::null) {
-        reporter_.error(at_key, fmt::format("a key without a value; {}", kCommaHint));
+        reporter_.error(at_key, "a key without a value; " + why_without_value(key.text));
         return;
     }
     if (reporter_.is_full()) return reporter_.error(at_key, "unknown key");

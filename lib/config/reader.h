@@ -46,6 +46,7 @@ class MapReader {
 
   private:
     void take(const Node& key, const Node& value);
+    [[nodiscard]] std::string why_without_value(std::string_view word) const;
     void report_unknown(const Node& key, const Node& value) const;
 
     Reporter& reporter_;

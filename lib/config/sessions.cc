@@ -33,7 +33,7 @@ void read_percent(Reporter& reporter, const std::optional<Value>& value, std::ui
 
 // The clock of sessions ticks four to eight times a second, so a time-out is whole seconds.
 void read_timeout(Reporter& reporter, const std::optional<Value>& value, std::uint32_t& out) {
-    constexpr std::string_view kAllowed = "1s to 365d in whole seconds";
+    constexpr std::string_view kAllowed = "1s to 365d in whole seconds, in s, m, h or d";
     constexpr std::uint64_t kYearMs = 365ull * 86'400'000;
     const auto text = read_scalar(reporter, value, kAllowed);
     if (!text) return;

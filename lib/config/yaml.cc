@@ -5,6 +5,7 @@
 #include <istream>
 #include <streambuf>
 #include <unordered_map>
+#include <vector>
 
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
@@ -63,6 +64,11 @@ class Builder final : public YAML::EventHandler {
         }
         check_depth(stack_.size() + node.height, line, column);
         attach(node);
+    }
+
+    // The innermost bracket that is open, of a text that stops being YAML here; null: none.
+    [[nodiscard]] const Node* open_bracket() const {
+        return !stack_.empty() && stack_.back()->flow ? stack_.back() : nullptr;
     }
 
   private:
@@ -148,11 +154,75 @@ class ViewBuffer final : public std::streambuf {
     }
 };
 
-void parse_events(std::string_view text, Document& document) {
+struct Place {
+    unsigned line, column;
+    friend auto operator<=>(const Place&, const Place&) = default;
+};
+
+struct Bracket {
+    char text;
+    Place at;
+};
+
+// The brackets that are open at `end`, from `begin` on, where one opens: yaml-cpp reads ahead, so the parser may not
+// know the innermost ones yet. A quote begins a quoted text where a value may begin, and is a letter elsewhere.
+std::vector<Bracket> brackets_between(std::string_view text, Place begin, Place end) {
+    std::vector<Bracket> open;
+    Place at{1, 1};
+    char quote = 0, before = 0;
+    for (const char c : text) {
+        if (at >= end) break;
+        if (at >= begin) {
+            const bool value_may_begin = before != 0 && std::string_view("[{,:").find(before) != std::string_view::npos;
+            if (quote != 0) {
+                if (c == quote) quote = 0;
+            } else if ((c == '\'' || c == '"') && value_may_begin) {
+                quote = c;
+            } else if (c == '[' || c == '{') {
+                open.push_back({c, at});
+            } else if ((c == ']' || c == '}') && !open.empty()) {
+                open.pop_back();
+            }
+            if (c != ' ' && c != '\n') before = c;
+        }
+        at = c == '\n' ? Place{at.line + 1, 1} : Place{at.line, at.column + 1};
+    }
+    return open;
+}
+
+char character_at(std::string_view text, Place place) {
+    for (; place.line > 1; --place.line) {
+        const std::size_t end = text.find('\n');
+        if (end == std::string_view::npos) return '\0';
+        text.remove_prefix(end + 1);
+    }
+    return place.column <= text.size() ? text[place.column - 1] : '\0';
+}
+
+// yaml-cpp has a dozen names for a bracket too few or too many, none of which says which bracket.
+void report_fault(Reporter& reporter, std::string_view text, Place fault, const Node* open, const std::string& why) {
+    const char found = character_at(text, fault);
+    const bool closes = found == ']' || found == '}';
+    if (open == nullptr)
+        return reporter.error(fault.line, fault.column, "",
+                              closes ? fmt::format("a '{}' that closes nothing", found) : "not YAML: " + why);
+    Bracket bracket{open->kind == Node::Kind::map ? '{' : '[', {open->line, open->column}};
+    if (const auto inner = brackets_between(text, bracket.at, fault); !inner.empty()) bracket = inner.back();
+    const char wanted = bracket.text == '{' ? '}' : ']';
+    // At the file's end, or where yaml-cpp names the bracket's own line, there is no better place than the bracket.
+    if (found == '\0' || fault <= bracket.at)
+        return reporter.error(bracket.at.line, bracket.at.column, "",
+                              fmt::format("the '{}' is never closed", bracket.text));
+    reporter.error(fault.line, fault.column, "",
+                   fmt::format("{} where the '{}' of line {}, column {} is still open; allowed: ',' or '{}'",
+                               closes ? fmt::format("a '{}'", found) : "not YAML", bracket.text, bracket.at.line,
+                               bracket.at.column, wanted));
+}
+
+void parse_events(std::string_view text, Builder& builder) {
     ViewBuffer buffer(text);
     std::istream stream(&buffer);
     YAML::Parser parser(stream);
-    Builder builder(document);
     while (parser.HandleNextDocument(builder)) {
     }
 }
@@ -165,14 +235,16 @@ std::unique_ptr<const Document> parse_yaml(std::string_view text, Reporter& repo
         return nullptr;
     }
     auto document = std::make_unique<Document>();
+    Builder builder(*document);
     try {
-        parse_events(text, *document);
+        parse_events(text, builder);
     } catch (const Refused& refused) {
         reporter.error(refused.line, refused.column, "", refused.text);
         return nullptr;
     } catch (const YAML::Exception& fault) {
         const auto at = [](int zero_based) { return static_cast<unsigned>(std::max(zero_based, 0)) + 1; };
-        reporter.error(at(fault.mark.line), at(fault.mark.column), "", "not YAML: " + fault.msg);
+        const Place place{at(fault.mark.line), at(fault.mark.column)};
+        report_fault(reporter, text, place, builder.open_bracket(), fault.msg);
         return nullptr;
     }
     if (document->root == nullptr) document->root = &document->nodes.emplace_back();

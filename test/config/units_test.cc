@@ -38,7 +38,7 @@ TEST_CASE("config: rates, sizes and times carry units and are never rounded", "[
         CHECK_FALSE(why.empty());
     }
     CHECK_FALSE(parse_size("100Mbit", why));
-    CHECK(why == "'100Mbit' has the unknown unit 'Mbit'; allowed: a number and one of B, KiB, MiB, GiB, kB, MB, GB");
+    CHECK(why == "'100Mbit' has the unknown unit 'Mbit'");
     // Out of any range, but no wrap to a small value.
     CHECK(parse_size("99999999999999999999999GiB", why) == UINT64_MAX);
 }

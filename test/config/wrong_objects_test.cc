@@ -62,18 +62,19 @@ const WrongFile kCases[] = {
     {kPort, "sessions: {high_watermark: 0%, on_full: evict, timeouts: {new: 500ms, icmp: 10, closed: 1.5s}}\n",
      "f.yaml:3:28: error: sessions.high_watermark: '0%' is out of range; allowed: 1% to 100%\n"
      "f.yaml:3:41: error: sessions.on_full: 'evict' is not known; allowed: evict_embryonic | deny_new\n"
-     "f.yaml:3:64: error: sessions.timeouts.new: '500ms' is out of range; allowed: 1s to 365d in whole seconds\n"
-     "f.yaml:3:77: error: sessions.timeouts.icmp: '10' has no unit; allowed: a number and one of ms, s, m, h, d; "
-     "allowed: 1s to 365d in whole seconds\n"
-     "f.yaml:3:89: error: sessions.timeouts.closed: '1.5s' is out of range; allowed: 1s to 365d in whole seconds\n"},
+     "f.yaml:3:64: error: sessions.timeouts.new: '500ms' is out of range; allowed: 1s to 365d in whole seconds, in s, "
+     "m, h or d\n"
+     "f.yaml:3:77: error: sessions.timeouts.icmp: '10' has no unit; allowed: 1s to 365d in whole seconds, in s, m, h "
+     "or d\n"
+     "f.yaml:3:89: error: sessions.timeouts.closed: '1.5s' is out of range; allowed: 1s to 365d in whole seconds, in "
+     "s, m, h or d\n"},
     {kPort, "sessions: {high_watermark: 101%}\n",
      "f.yaml:3:28: error: sessions.high_watermark: '101%' is out of range; allowed: 1% to 100%\n"},
     {kPort, "sessions: {high_watermark: 90}\n",
-     "f.yaml:3:28: error: sessions.high_watermark: '90' has no unit; allowed: a number and one of %; allowed: 1% to "
-     "100%\n"},
+     "f.yaml:3:28: error: sessions.high_watermark: '90' has no unit; allowed: 1% to 100%\n"},
     {kPort, "sessions: {timeouts: {time_wait: 366d, syn: 5s}}\n",
      "f.yaml:3:34: error: sessions.timeouts.time_wait: '366d' is out of range; allowed: 1s to 365d in whole "
-     "seconds\n"
+     "seconds, in s, m, h or d\n"
      "f.yaml:3:40: error: sessions.timeouts.syn: unknown key; allowed: new, established_udp, established_tcp, "
      "half_close, time_wait, closed, icmp, description\n"},
     {kPort, "interfaces: [{port: wan, vlan: 0}]\n",

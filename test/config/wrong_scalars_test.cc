@@ -68,7 +68,8 @@ const WrongFile kCases[] = {
     {"", "version: 1\nports: [{device: net_null0}]\n", "f.yaml:2:9: error: ports[0].name: this key is missing\n"},
     {"", "version: 1\nports: [{name: wan}]\n", "f.yaml:2:9: error: ports[0].device: this key is missing\n"},
     {"", "version: 1\nports: [{name: wan, device: eth0}]\n",
-     "f.yaml:2:29: error: ports[0].device: 'eth0' is not a device; allowed: a Linux interface such as \"kernel:eth1\", a "
+     "f.yaml:2:29: error: ports[0].device: 'eth0' is not a device; allowed: a Linux interface such as \"kernel:eth1\", "
+     "a "
      "PCI address such as \"0000:03:00.0\", or a vdev such as \"net_tap0,iface=cw0\"\n"},
     {"", "version: 1\nports: [{name: wan, device: 'net_tap0,'}]\n",
      "f.yaml:2:29: error: ports[0].device: 'net_tap0,' is not a device; allowed: a Linux interface such as "
@@ -81,6 +82,17 @@ const WrongFile kCases[] = {
      "\"kernel:eth1\", a PCI address such as \"0000:03:00.0\", or a vdev such as \"net_tap0,iface=cw0\"\n"},
     {"", "version: 1\nports: [{name: wan, device: net_tap0,iface=cw0}]\n",
      "f.yaml:2:38: error: ports[0].iface=cw0: a key without a value; quote the value: it contains a comma\n"},
+    // What misses a space, or has '=', is one word to YAML.
+    {"", "version: 1\nports: [{name:a, device: net_null0}]\n",
+     "f.yaml:2:9: error: ports[0].name: this key is missing\n"
+     "f.yaml:2:10: error: ports[0].name:a: a key without a value; write 'name: a', with a space after the colon\n"},
+    {"", "version: 1\nports: [{name = a, device: net_null0}]\n",
+     "f.yaml:2:9: error: ports[0].name: this key is missing\n"
+     "f.yaml:2:10: error: ports[0].name = a: a key without a value; write 'name: a', with a space after the colon\n"},
+    {"", "version: 1\nports: [{name: a, device: net_tap0,mac=fixed}]\n",
+     "f.yaml:2:36: error: ports[0].mac=fixed: a key without a value; write 'mac: fixed', with a space after the colon, "
+     "or quote "
+     "the value: it contains a comma\n"},
     {"", "version: 1\nports:\n  - {name: wan, device: '0000:03:00.0'}\n  - {name: lan, device: '03:00.0'}\n",
      "f.yaml:4:25: error: ports[1].device: device '0000:03:00.0' is port 'wan' already\n"},
     {"",
@@ -124,28 +136,37 @@ const WrongFile kCases[] = {
     {kPort, "sessions: {capacity: 1M}\n",
      "f.yaml:3:22: error: sessions.capacity: '1M' is not a number; allowed: 1 to 268435456\n"},
     {kPort, "qos: {policers: [{name: p, rate: 100}]}\n",
-     "f.yaml:3:34: error: qos.policers[0].rate: '100' has no unit; allowed: a number and one of bit, kbit, Mbit, Gbit, "
-     "Tbit, pps, kpps, Mpps\n"},
+     "f.yaml:3:34: error: qos.policers[0].rate: '100' has no unit; allowed: 8kbit to 1Tbit, in bit, kbit, Mbit, Gbit "
+     "or Tbit\n"},
     {kPort, "qos: {policers: [{name: p, rate: 100mbit}]}\n",
-     "f.yaml:3:34: error: qos.policers[0].rate: '100mbit' has the unknown unit 'mbit'; allowed: a number and one of "
-     "bit, kbit, Mbit, Gbit, Tbit, pps, kpps, Mpps\n"},
+     "f.yaml:3:34: error: qos.policers[0].rate: '100mbit' has the unknown unit 'mbit'; allowed: 8kbit to 1Tbit, in "
+     "bit, kbit, Mbit, Gbit or Tbit\n"},
     {kPort, "qos: {policers: [{name: p, rate: fast}]}\n",
-     "f.yaml:3:34: error: qos.policers[0].rate: 'fast' is not a number with a unit; allowed: for example 100Mbit\n"},
+     "f.yaml:3:34: error: qos.policers[0].rate: 'fast' is not a number with a unit; allowed: 8kbit to 1Tbit, in bit, "
+     "kbit, Mbit, Gbit or Tbit\n"},
     {kPort, "qos: {policers: [{name: p, rate: 0Mbit}]}\n",
-     "f.yaml:3:34: error: qos.policers[0].rate: '0Mbit' is out of range; allowed: 8kbit to 1Tbit\n"},
+     "f.yaml:3:34: error: qos.policers[0].rate: '0Mbit' is out of range; allowed: 8kbit to 1Tbit, in bit, kbit, Mbit, "
+     "Gbit or Tbit\n"},
     {kPort, "qos: {policers: [{name: p, rate: 1.5bit}]}\n",
-     "f.yaml:3:34: error: qos.policers[0].rate: '1.5bit' is not a whole number of bit\n"},
+     "f.yaml:3:34: error: qos.policers[0].rate: '1.5bit' is not a whole number of bit; allowed: 8kbit to 1Tbit, in "
+     "bit, kbit, Mbit, Gbit or Tbit\n"},
     {kPort, "qos: {policers: [{name: p, rate: 010Mbit}]}\n",
-     "f.yaml:3:34: error: qos.policers[0].rate: '010Mbit' is not a number with a unit; allowed: for example 100Mbit\n"},
+     "f.yaml:3:34: error: qos.policers[0].rate: '010Mbit' is not a number with a unit; allowed: 8kbit to 1Tbit, in "
+     "bit, kbit, Mbit, Gbit or Tbit\n"},
     {kPort, "qos: {policers: [{name: p, rate: 1Mbit, burst: 65536}]}\n",
-     "f.yaml:3:48: error: qos.policers[0].burst: '65536' has no unit; allowed: a number and one of B, KiB, MiB, GiB, "
-     "kB, MB, GB\n"},
+     "f.yaml:3:48: error: qos.policers[0].burst: '65536' has no unit; allowed: auto, or 64B to 4GiB, in B, KiB, MiB, "
+     "GiB, kB, MB or GB\n"},
     {kPort, "qos: {policers: [{name: p, rate: 100Gbit, burst: 2KiB}]}\n",
-     "f.yaml:3:50: error: qos.policers[0].burst: too short to be metered at this rate; allowed: auto, or at least 2500B\n"},
+     "f.yaml:3:50: error: qos.policers[0].burst: too short to be metered at this rate; allowed: auto, or at least "
+     "2500B\n"},
     {kPort, "qos: {policers: [{name: p, rate: 1Mbit, burst: 1B}]}\n",
-     "f.yaml:3:48: error: qos.policers[0].burst: '1B' is out of range; allowed: auto, or 64B to 4GiB\n"},
+     "f.yaml:3:48: error: qos.policers[0].burst: '1B' is out of range; allowed: auto, or 64B to 4GiB, in B, KiB, MiB, "
+     "GiB, kB, MB or GB\n"},
     {kPort, "qos: {policers: [{name: p, rate: 1Mbit, accounting: l4}]}\n",
      "f.yaml:3:53: error: qos.policers[0].accounting: 'l4' is not known; allowed: l1 | l2 | l3\n"},
+    {kPort, "qos: {policers: [{name: p, rate: 5pps}]}\n",
+     "f.yaml:3:34: error: qos.policers[0].rate: '5pps': packets a second are not supported yet; allowed: 8kbit to "
+     "1Tbit, in bit, kbit, Mbit, Gbit or Tbit\n"},
     {kPort, "qos: {policers: [{name: p, type: single}]}\n",
      "f.yaml:3:18: error: qos.policers[0].rate: this key is missing\n"},
 };
