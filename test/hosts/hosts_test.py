@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two Linux hosts with cachewire between them on net_tap ports: ping, TCP, HTTP, in both families; offloads as Linux has them."""
-from hosts import ADDRESSES, Taps, Traffic, harness
+"""Two Linux hosts with cachewire between them on net_tap ports: ping, TCP, HTTP, in both families; offloads as Linux has them; a TAP deleted under
+traffic."""
+import re
+
+from hosts import ADDRESSES, Taps, Traffic, harness, ip
 
 
 class Tap(Traffic, Taps):
@@ -11,6 +14,23 @@ class Tap(Traffic, Taps):
         out, _ = process.communicate(timeout=60)
         self.assertIn("100% packet loss", out)
         self.assertEqual(self.cachewire.ask("/cachewire/drops")["acl_default"], before + 3)
+
+    def test_a_deleted_interface_is_noticed_and_made_again(self):
+        stream = self.inside(0, "ping", "-i", "0.01", "-q", ADDRESSES[1][0])
+        self.addCleanup(stream.wait)
+        self.addCleanup(stream.kill)
+        tap = self.names[1]
+        for round_ in range(1, 4):
+            self.ping_passes(5)
+            ip("-n", self.spaces[1], "link", "del", tap)
+            self.cachewire.wait("the report", lambda c, n=round_: len(re.findall(f"port p1: interface {tap} is gone", c.output()[1])) >= n)
+            before = self.cachewire.ask("/cachewire/drops")["port_down"]
+            self.cachewire.wait("the new one", lambda c, n=round_: len(re.findall(f"port p1: interface {tap} is back", c.output()[1])) >= n)
+            ip("link", "set", tap, "netns", self.spaces[1])
+            self.configure(1, tap)
+            self.assertGreaterEqual(self.cachewire.ask("/cachewire/drops")["port_down"], before)
+        self.ping_passes(5)
+        self.assertEqual(self.cachewire.ask("/cachewire/memory")["mbufs"]["lost"], 0)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Two Linux hosts with cachewire between them on veth pairs, as kernel:IFNAME: AF_XDP and AF_PACKET, partial checksums, super-frames,
-interfaces that go down, go away and come back, ports that are set down."""
+interfaces that go down, go away and come back, ports that are set down, and what is left of it all afterwards."""
 import json
+import os
 import re
 import subprocess
 import sys
 import time
 
-from hosts import ADDRESSES, SEND, SERVE, Traffic, Veths, harness, ip
+from hosts import ADDRESSES, SEND, SERVE, Traffic, Veths, harness, ip, why_not
 
 DATAGRAM = """
 import socket, sys
@@ -170,8 +171,9 @@ class Changes:
             times.append(self.back("made again"))
             free.append(self.cachewire.ask("/cachewire/memory")["mbufs"]["free"])
         self.report("interface made again", times)
-        # AF_XDP's driver keeps what was in its ring, so after some rounds the port goes on with AF_PACKET.
-        self.assertGreater(min(free), 32768 // 4 - 512, "the pool drains")
+        # AF_XDP's driver closes with 2048 buffers in its ring; what is in flight in between varies by some bursts.
+        self.assertLess(max(free) - min(free), 512, f"the pool drains: {free}")
+        self.assertEqual(self.cachewire.ask("/cachewire/memory")["mbufs"]["lost"], 0)
 
     def test_a_port_is_set_down_and_up_by_reload(self):
         times = []
@@ -212,6 +214,52 @@ class AfXdpChanges(Changes, Veths):
 
 class AfPacketChanges(Changes, Veths):
     queues = 2
+
+
+class Afterwards(harness.Case):
+    """What a port changed of an interface that outlives it is as before: address, MTU, promiscuity."""
+
+    def setUp(self):
+        if reason := why_not("ethtool"):
+            self.skipTest(reason)
+        self.name = f"cwaft{os.getpid() % 100000}"
+
+    def make(self, queues):
+        more = ["numrxqueues", str(queues), "numtxqueues", str(queues)]
+        ip("link", "add", self.name, "mtu", "1400", *more, "type", "veth", "peer", "name", f"{self.name}h", *more)
+        self.addCleanup(subprocess.run, ["ip", "link", "del", self.name], check=False, capture_output=True)
+
+    def state(self):
+        link = json.loads(subprocess.run(["ip", "-j", "link", "show", self.name], check=True, capture_output=True, text=True).stdout)[0]
+        return {"promiscuous": "PROMISC" in link["flags"], "mtu": link["mtu"], "mac": link["address"]}
+
+    def config(self, second):
+        config = harness.router(f"kernel:{self.name}", second)
+        config["memory"] = {"mbufs": 16384, "mempool_cache": 64}
+        config["ports"][0]["promiscuous"] = True
+        return config
+
+    def test_the_interface_is_as_before(self):
+        for queues, driver in ((1, "net_af_xdp"), (2, "net_af_packet")):
+            for promiscuous in ("off", "on"):
+                with self.subTest(driver=driver, promiscuous=promiscuous):
+                    self.make(queues)
+                    ip("link", "set", self.name, "promisc", promiscuous)
+                    before = self.state()
+                    with harness.Cachewire(self.config("net_null1")) as cachewire:
+                        cachewire.wait_running()
+                        self.assertEqual(cachewire.ask("/cachewire/port/stats,p0")["driver"], driver)
+                        self.assertEqual((self.state()["promiscuous"], self.state()["mtu"]), (True, 1500))
+                        self.assertEqual(cachewire.stop().status, 0)
+                    self.assertEqual(self.state(), before)
+                    ip("link", "del", self.name)
+
+    def test_also_when_the_start_fails(self):
+        self.make(1)
+        before = self.state()
+        with harness.Cachewire(self.config("kernel:cwnothere")) as cachewire:
+            self.assertEqual(cachewire.finish().status, 3)
+        self.assertEqual(self.state(), before)
 
 
 class Missing(harness.Case):
