@@ -88,14 +88,17 @@ void PortWatch::look_at(port::EthPort& port, State& state, std::uint64_t now_ms)
     if (port.is_open() && !state.attached && publish_(port.name(), port_info(port))) {
         state.attached = true;
         base::log_info("port {}: {} is back", port.name(), state.gone);
+        state.gone.clear();
     }
 }
 
 // False: a worker may still use the device, so it stays open for now.
 bool PortWatch::leave(port::EthPort& port, State& state, const std::string& gone) {
     if (state.attached) {
+        if (state.gone.empty())
+            base::log_error("port {}: {} is gone; its packets are dropped as port_down until it is back", port.name(),
+                            gone);
         state.gone = gone;
-        base::log_error("port {}: {} is gone; its packets are dropped as port_down until it is back", port.name(), gone);
         PortInfo info = port_info(port);
         info.attached = false;
         if (!publish_(port.name(), info)) return false;
