@@ -102,8 +102,19 @@ struct Neighbor {
 
 struct Route {
     std::size_t tenant;
+    std::optional<std::size_t> interface;  // index into Config::interfaces; always there with a link-local address
+};
+
+// Where a route leads. With an interface and no address the destination itself is on that link; with a tenant and no
+// address that tenant's routes decide.
+struct RouteVia {
+    std::optional<net::Address> address;
+    std::optional<std::size_t> interface;  // index into Config::interfaces; always there with a link-local address
+    std::optional<std::size_t> tenant;     // another one than the route's
+    std::uint16_t weight = 1;
+    friend bool operator==(const RouteVia&, const RouteVia&) = default;
     net::Prefix prefix;
-    std::optional<net::Address> via;  // nullopt with drop
+    std::vector<RouteVia> via;  // several: ECMP; none with drop
     bool drop = false;
 };
 
@@ -111,6 +122,20 @@ struct PortRange {
     std::uint16_t first = 0;
     std::uint16_t last = 65535;
 };
+struct FileRoute {
+    net::Prefix prefix;
+    std::uint16_t via;  // index into RouteFile::vias, or kFileDrop
+    std::uint32_t line;
+};
+inline constexpr std::uint16_t kFileDrop = 0xffff;
+
+struct RouteFile {
+    std::size_t tenant;
+    std::string path;
+    std::vector<RouteVia> vias;                            // distinct
+    std::shared_ptr<const std::vector<FileRoute>> routes;  // sorted by prefix, each once
+};
+
 
 struct AclRule {
     std::string name;   // may be empty
@@ -184,4 +209,5 @@ struct Config {
     std::vector<Policer> policers;
 };
 
+    std::vector<RouteFile> route_files;
 }  // namespace cachewire::config

@@ -1,22 +1,28 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// What the control plane remembers from one snapshot to the next: indices, generations, compiled lists, and each
-// tenant's VRF. SnapshotBuilder works on a copy and keeps it only when the whole build succeeded.
+// What the control plane remembers from one snapshot to the next: indices, generations, compiled lists, each tenant's
+// VRF, and what has been learned about neighbours. SnapshotBuilder works on a copy and keeps it only when the whole
+// build succeeded.
 #include <compare>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "acl/classifier.h"
 #include "control/index_map.h"
 #include "net/flow_key.h"
+#include "net/mac.h"
 #include "pipeline/snapshot.h"
 #include "route/fib.h"
 
 namespace cachewire::control {
 
-enum class NextHopUse : std::uint8_t { neighbor, drop, local, broadcast, glean };
+// glean: on the link, and the destination itself is the neighbour. group: `interface` is the group's number. leak:
+// `interface` is the slot of the tenant whose routes decide.
+enum class NextHopUse : std::uint8_t { neighbor, drop, local, broadcast, glean, group, leak };
 
 // Identity of a next hop: its content (MAC, kind) may change under the same index without touching a route.
 struct NextHopKey {
@@ -26,6 +32,16 @@ struct NextHopKey {
     net::Address via{};
     friend auto operator<=>(const NextHopKey&, const NextHopKey&) = default;
 };
+
+// What is known of a neighbour. `failed`: asked for and silent; ECMP groups do without it.
+struct NeighborBinding {
+    std::optional<net::Mac> mac;
+    bool failed = false;
+    friend bool operator==(const NeighborBinding&, const NeighborBinding&) = default;
+};
+
+// Identity of an ECMP group: the tenant, and its members by next hop index, with their weights.
+using GroupKey = std::pair<std::uint16_t, std::vector<std::pair<std::uint16_t, std::uint16_t>>>;
 
 enum class Direction : std::uint8_t { in, out };
 
@@ -42,15 +58,30 @@ struct Generations {
     std::uint16_t route = 0;
 };
 
+// The configuration's routes of one tenant, sorted by prefix, each prefix once.
+enum class RouteSource : std::uint8_t { connected, configured, kernel, neighbor };
+struct ConfiguredRoute {
+    net::Prefix prefix;
+    std::uint16_t next_hop;
+    RouteSource source;  // connected or configured
+    friend bool operator==(const ConfiguredRoute&, const ConfiguredRoute&) = default;
+};
+using RouteTable = std::vector<ConfiguredRoute>;
+
 struct Registry {
     IndexMap<> ports{"port", 0, pipeline::kMaxPorts};
     IndexMap<> interfaces{"interface", 0, pipeline::kMaxInterfaces};
     IndexMap<> tenants{"tenant", 1, pipeline::kMaxTenants};  // slot 0 is "", what belongs to no tenant
     IndexMap<NextHopKey> next_hops{"next hop", 1, route::kMaxNextHops};
+    IndexMap<GroupKey> groups{"ECMP group", 0, route::kMaxNextHops};
     IndexMap<PolicerKey> policers{"policer", 0, kMaxPolicers};
     std::map<std::uint16_t, Generations> generations;                           // by tenant slot
     std::map<std::string, std::shared_ptr<const acl::Classifier>> classifiers;  // by list name
     std::map<std::uint16_t, std::shared_ptr<route::Vrf>> vrfs;                  // by tenant slot
+    std::map<std::uint16_t, std::shared_ptr<const RouteTable>> configured;      // by tenant slot
+    std::vector<std::shared_ptr<const route::Group>> group_tables;              // by group
+    std::map<NextHopKey, NeighborBinding> static_neighbors;                       // of the configuration
+    std::map<NextHopKey, NeighborBinding> learned_neighbors;                      // see RouteFeed
 };
 
 }  // namespace cachewire::control

@@ -1,24 +1,35 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// A tenant's routes as the configuration wants them: connected networks, own and broadcast addresses, neighbours as
-// host routes, then static routes where nothing of these stands. Next hops are entered into the snapshot under stable
-// indices.
+// A tenant's routes as the configuration wants them: own and broadcast addresses, static neighbours as host routes,
+// connected networks, then static routes and those of files where nothing of these stands. Next hops are entered into
+// the registry, and filled by next_hops.h.
 #include <map>
+#include <memory>
 
 #include "config/config.h"
 #include "control/registry.h"
-#include "pipeline/snapshot.h"
 
 namespace cachewire::control {
 
-using RouteTable = std::map<net::Prefix, std::uint16_t>;
+// Registry::static_neighbors anew.
+void enter_static_neighbors(const config::Config& config, Registry& registry);
 
-// `tenant` is the index in config.tenants. snapshot.interfaces must be filled. Throws base::MachineError when indices
-// run out.
-RouteTable desired_routes(const config::Config& config, std::size_t tenant, Registry& registry,
-                          pipeline::Snapshot& snapshot);
+// `tenant` is the index in config.tenants. Throws base::MachineError when indices run out.
+RouteTable configured_routes(const config::Config& config, std::size_t tenant, Registry& registry);
 
-// What turns `have` into `want`.
-std::vector<route::RouteChange> route_changes(const RouteTable& have, const RouteTable& want);
+// What routes came in at run time, by prefix: next hops, 0 where that source has none. What the configuration says goes
+// first, then the kernel's, then a neighbour's.
+struct FedRoute {
+    std::uint16_t kernel = 0;
+    std::uint16_t neighbor = 0;
+    [[nodiscard]] std::uint16_t best() const noexcept { return kernel != 0 ? kernel : neighbor; }
+};
+using FedTable = std::map<net::Prefix, FedRoute>;
+
+// nullptr: the configuration has no route for exactly this prefix.
+const ConfiguredRoute* find_route(const RouteTable* table, const net::Prefix& prefix);
+
+// What turns the FIB of `have` into that of `want`, with `fed` where neither has a route.
+std::vector<route::RouteChange> route_changes(const RouteTable* have, const RouteTable& want, const FedTable& fed);
 
 }  // namespace cachewire::control

@@ -125,6 +125,7 @@ void Runtime::start_ports() {
         ports_, [this](const std::string& name, const PortInfo& info) { return republish(name, info); },
         [this](const std::string& name) { return oversize_frames(name); });
     builder_.emplace(std::move(infos), random_seed(), SOCKET_ID_ANY);
+    route_feed_.emplace(*builder_, *publisher_);
 }
 
 // Generation 1 is published before the first worker runs: no packet is ever handled without its policy.
@@ -330,6 +331,7 @@ void Runtime::loop(const RunOptions& options) {
         {
             const std::lock_guard lock(mutex_);
             publisher_->reap();
+            route_feed_->flush(base::now_tsc() / (base::tsc_hz() / 1000));
         }
         sample_pool();
         watch_ports();

@@ -19,6 +19,7 @@
 #include "control/memo_status.h"
 #include "control/ports.h"
 #include "control/publisher.h"
+#include "control/route_feed.h"
 #include "control/session_requests.h"
 #include "control/session_status.h"
 #include "control/signals.h"
@@ -123,6 +124,7 @@ class Runtime {
     std::unique_ptr<ControlSocket> control_socket_;
     int stop_event_ = -1;
     std::atomic<bool> stop_{false};
+    std::optional<RouteFeed> route_feed_;
     State state_ = State::starting;
     std::uint64_t generation_ = 1;
 };

@@ -109,6 +109,7 @@ std::string interface_name(const View& v, std::uint16_t index) {
 std::string next_hop_text(const View& v, const session::HotEntry& hot, unsigned direction) {
     const std::uint16_t index = hot.next_hop[direction];
     const pipeline::Tenant& tenant = tenant_in(v, hot.tenant);
+    if ((index & session::kOldNextHop) != 0) return "stale";
     if (index == pipeline::kNoNextHop || index >= v.snapshot.next_hops.size()) return "not known";
     if (hot.route_generation != tenant.route_generation) return "stale";
     const route::NextHop& hop = v.snapshot.next_hops[index];

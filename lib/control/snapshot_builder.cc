@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "control/attachments.h"
+#include "control/next_hops.h"
 #include "control/policy.h"
 #include "control/routes.h"
 #include "session/table.h"
@@ -110,8 +111,12 @@ class SnapshotBuilder::Pass {
             const std::uint16_t index = registry.interfaces.get(interface.name);
             if (snapshot->interfaces.size() <= index) snapshot->interfaces.resize(index + 1u);
             const std::string& port = config.ports[interface.port].name;
-            snapshot->interfaces[index] = {builder.ports_.at(port).mac, registry.ports.get(port),
-                                           registry.tenants.get(config.tenants[interface.tenant].name), interface.mtu};
+            snapshot->interfaces[index] = {builder.ports_.at(port).mac,
+                                           registry.ports.get(port),
+                                           registry.tenants.get(config.tenants[interface.tenant].name),
+                                           interface.mtu,
+                                           interface.vlan,
+                                           interface.inner_vlan};
         }
     }
 
@@ -138,10 +143,16 @@ class SnapshotBuilder::Pass {
             add_fib(i, slot);
             add_policer(from.policer_in, {slot, Direction::in}, snapshot->tenants[slot].policer_in);
             add_policer(from.policer_out, {slot, Direction::out}, snapshot->tenants[slot].policer_out);
-            const Generations& generations = registry.generations[slot];
-            snapshot->tenants[slot].policy_generation = generations.policy;
-            snapshot->tenants[slot].route_generation = generations.route;
+            snapshot->tenants[slot].policy_generation = registry.generations[slot].policy;
         }
+    }
+
+    // Once every route has its next hop.
+    void add_next_hops() {
+        fill_next_hops(registry, *snapshot);
+        fill_groups(registry, *snapshot);
+        bump_lookers(registry, builder.registry_.generations);
+        write_route_generations(registry, *snapshot);
     }
 
     void add_policy(const config::Tenant& from, std::uint16_t slot) {
@@ -164,14 +175,18 @@ class SnapshotBuilder::Pass {
     }
 
     void add_fib(std::size_t tenant, std::uint16_t slot) {
-        const RouteTable want = desired_routes(config, tenant, registry, *snapshot);
+        const auto want = std::make_shared<const RouteTable>(configured_routes(config, tenant, registry));
         auto& vrf = registry.vrfs[slot];
         if (vrf == nullptr) {
             route::Vrf::Options options;
             options.socket_id = builder.socket_id_;
             vrf = std::make_shared<route::Vrf>(config.tenants[tenant].name, options);
         }
-        const auto changes = route_changes(vrf->routes(), want);
+        static const FedTable kNothingFed;
+        const auto fed = builder.fed_.find(slot);
+        auto& have = registry.configured[slot];
+        const auto changes = route_changes(have.get(), *want, fed == builder.fed_.end() ? kNothingFed : fed->second);
+        have = want;
         std::shared_ptr<const route::FibView> view = vrf->view();
         if (!changes.empty()) {
             view = vrf->apply(changes);
@@ -179,7 +194,8 @@ class SnapshotBuilder::Pass {
             ++registry.generations[slot].route;
         }
         snapshot->tenants[slot].fib = view.get();
-        snapshot->fibs.push_back(std::move(view));
+        if (snapshot->fibs.size() <= slot) snapshot->fibs.resize(slot + 1u);
+        snapshot->fibs[slot] = std::move(view);
     }
 
     void add_policer(const std::optional<std::size_t>& policer, const PolicerKey& key, std::uint16_t& attachment) {
@@ -205,7 +221,9 @@ SnapshotBuilder::PassPointer SnapshotBuilder::begin(const config::Config& config
 void SnapshotBuilder::complete(Pass& pass) {
     pass.add_ports();
     pass.add_interfaces();
+    enter_static_neighbors(pass.config, pass.registry);
     pass.add_tenants();
+    pass.add_next_hops();
 }
 
 std::unique_ptr<pipeline::Snapshot> SnapshotBuilder::commit(PassPointer pass) {

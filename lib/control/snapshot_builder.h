@@ -10,6 +10,7 @@
 
 #include "config/config.h"
 #include "control/registry.h"
+#include "control/routes.h"
 #include "pipeline/snapshot.h"
 #include "port/port.h"
 
@@ -52,13 +53,17 @@ class SnapshotBuilder {
     [[nodiscard]] std::optional<bool> memoize_override() const noexcept { return memoize_override_; }
 
     [[nodiscard]] const Registry& registry() const noexcept { return registry_; }
+    // Routes that came in at run time, by tenant slot. Builds leave them alone.
+    [[nodiscard]] const std::map<std::uint16_t, FedTable>& fed_routes() const noexcept { return fed_; }
 
   private:
+    friend class RouteFeed;  // changes registry_ and fed_ between builds
     std::map<std::string, PortInfo> ports_;
     net::HashSeed seed_;
     int socket_id_;
     std::optional<bool> memoize_override_;
     Registry registry_;
+    std::map<std::uint16_t, FedTable> fed_;
     std::map<std::uint16_t, std::shared_ptr<const acl::Classifier>>
         tenant_lists_;  // what each tenant's verdicts came from
 };

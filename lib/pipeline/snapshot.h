@@ -17,6 +17,7 @@
 #include "pipeline/descriptor.h"
 #include "qos/policer.h"
 #include "route/fib.h"
+#include "route/group.h"
 #include "route/next_hop.h"
 #include "session/settings.h"
 
@@ -73,6 +74,9 @@ struct Tenant {
     SessionMode sessions = SessionMode::none;
     bool stateful = false;                  // the session's verdict holds for replies too; without a list as well
     std::uint16_t policy_generation = 0;    // bumped when anything that a verdict depends on changes
+    std::uint16_t vlan = 0;  // 0: untagged; what frames leave with
+    std::uint16_t inner_vlan = 0;
+    std::uint16_t mss_clamp = kNoMssClamp;  // or bytes, or kMssClampAuto: by MTU
     std::uint16_t route_generation = 0;     // of its VRF
     std::uint16_t policer_in = kNoPolicer;  // index into Snapshot::policers and WorkerState's states
     std::uint16_t policer_out = kNoPolicer;
@@ -105,7 +109,8 @@ struct Snapshot {
 
     // What keeps the raw pointers above alive.
     std::vector<std::shared_ptr<const acl::Classifier>> classifiers;
-    std::vector<std::shared_ptr<const route::FibView>> fibs;
+    std::vector<std::shared_ptr<const route::FibView>> fibs;  // by tenant slot
 };
 
 }  // namespace cachewire::pipeline
+    std::vector<std::shared_ptr<const route::Group>> groups;  // by NextHop::group; null where there is none now

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "route/fib.h"
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <stdexcept>
@@ -91,6 +92,20 @@ void check_change(const std::string& vrf, const RouteChange& change) {
     }
 }
 
+// By prefix; the last change of a prefix is the one that counts.
+std::vector<RouteChange> sorted_once(std::span<const RouteChange> batch) {
+    const auto before = [](const RouteChange& a, const RouteChange& b) { return a.prefix < b.prefix; };
+    std::vector<RouteChange> sorted(batch.begin(), batch.end());
+    if (!std::is_sorted(sorted.begin(), sorted.end(), before)) std::stable_sort(sorted.begin(), sorted.end(), before);
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < sorted.size(); ++i) {
+        if (kept != 0 && sorted[kept - 1].prefix == sorted[i].prefix) --kept;
+        sorted[kept++] = sorted[i];
+    }
+    sorted.resize(kept);
+    return sorted;
+}
+
 struct Batch {  // without repetitions and without what changes nothing
     std::vector<RouteChange> ip4, ip6;
     std::vector<RouteChange>& of(net::Family family) { return family == net::Family::ip4 ? ip4 : ip6; }
@@ -105,20 +120,40 @@ struct Vrf::Impl {
           ip6(name, {options.compact_limit, options.max_routes, options.tbl8_groups_v6, options.socket_id}),
           view(std::make_shared<View>(ip4.current(), ip6.current())) {}
 
-    // Puts the changes into the map; fills `done` with what really changes and `inverse` with what undoes it.
-    void change_routes(const std::map<net::Prefix, std::optional<std::uint16_t>>& wanted, Batch& done) {
+    // Puts the changes, sorted, into the map; fills `done` with what really changes and `inverse` with what undoes it.
+    void change_routes(const std::vector<RouteChange>& wanted, Batch& done) {
+        auto at = routes.begin();
         for (const auto& [prefix, next_hop] : wanted) {
-            const auto it = routes.find(prefix);
-            const std::optional<std::uint16_t> old = it == routes.end() ? std::nullopt : std::optional(it->second);
+            at = first_from(at, prefix);
+            const bool there = at != routes.end() && at->first == prefix;
+            const std::optional<std::uint16_t> old = there ? std::optional(at->second) : std::nullopt;
             if (old == next_hop) continue;
             done.of(prefix.family).push_back({prefix, next_hop});
             inverse.of(prefix.family).push_back({prefix, old});
-            set(prefix, next_hop);
+            std::size_t& count = count_of(prefix.family);
+            if (!next_hop) {
+                at = routes.erase(at);
+                --count;
+            } else if (there) {
+                at->second = *next_hop;
+            } else {
+                at = routes.emplace_hint(at, prefix, *next_hop);
+                ++count;
+            }
         }
     }
 
+    // The first route not before `prefix`. A large batch walks along the map, a small one goes down from its root.
+    RouteMap::iterator first_from(RouteMap::iterator at, const net::Prefix& prefix) {
+        for (int steps = 0; steps < 8; ++steps, ++at)
+            if (at == routes.end() || !(at->first < prefix)) return at;
+        return routes.lower_bound(prefix);
+    }
+
+    std::size_t& count_of(net::Family family) { return family == net::Family::ip4 ? ip4_count : ip6_count; }
+
     void set(const net::Prefix& prefix, std::optional<std::uint16_t> next_hop) {
-        std::size_t& count = prefix.family == net::Family::ip4 ? ip4_count : ip6_count;
+        std::size_t& count = count_of(prefix.family);
         if (next_hop) {
             count += routes.insert_or_assign(prefix, *next_hop).second ? 1 : 0;
         } else {
@@ -153,8 +188,7 @@ std::shared_ptr<const FibView> Vrf::apply(std::span<const RouteChange> batch) {
     Impl& vrf = *impl_;
     if (vrf.waiting) throw std::logic_error("Vrf::apply before the last batch's grace period was over");
     for (const RouteChange& change : batch) check_change(vrf.name, change);
-    std::map<net::Prefix, std::optional<std::uint16_t>> wanted;  // the last change of a prefix is the one that counts
-    for (const RouteChange& change : batch) wanted[change.prefix] = change.next_hop;
+    const std::vector<RouteChange> wanted = sorted_once(batch);
 
     Batch done;
     try {
@@ -188,8 +222,8 @@ void Vrf::grace_period_over() {
     vrf.previous_view = nullptr;
     vrf.inverse = {};
     vrf.waiting = false;
-    vrf.ip4.grace_period_over();
-    vrf.ip6.grace_period_over();
+    vrf.ip4.grace_period_over(vrf.routes, vrf.ip4_count);
+    vrf.ip6.grace_period_over(vrf.routes, vrf.ip6_count);
 }
 
 bool Vrf::waiting_for_grace_period() const noexcept { return impl_->waiting; }

@@ -119,11 +119,17 @@ class LeftRight {
         behind_.clear();
     }
 
-    void grace_period_over() {
+    // A large table gets its second copy here and not with its first change, which would have to wait for it: a full
+    // table takes a second to fill. Without memory for it the next batch tries again, and says so.
+    void grace_period_over(const RouteMap& routes, std::size_t count) {
         previous_ = {};
         touched_ = committed_ = false;
         if (!current_.table) other_.reset();
-        catch_up();
+        if (catch_up() || other_ || !current_.table) return;
+        try {
+            other_ = build(routes, count);
+        } catch (const base::MachineError&) {
+        }
     }
 
     [[nodiscard]] std::size_t memory_bytes() const noexcept {

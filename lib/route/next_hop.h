@@ -11,7 +11,8 @@
 
 namespace cachewire::route {
 
-enum class NextHopKind : std::uint8_t { no_route, drop, local, broadcast, unresolved, forward };
+// group and leak stand in FIBs and never in a lane: the route stage puts what they lead to in their place.
+enum class NextHopKind : std::uint8_t { no_route, drop, local, broadcast, unresolved, forward, group, leak };
 
 struct alignas(base::kCacheLine) NextHop {
     // The header as it goes out, without the final EtherType: MACs, then up to two tags (TPID and TCI). l2_length
@@ -22,9 +23,11 @@ struct alignas(base::kCacheLine) NextHop {
     std::uint16_t port = 0;                    // 22  index in the snapshot
     std::uint16_t interface = 0;               // 24  index in the snapshot
     std::uint16_t mtu = 1500;                  // 26  of the egress interface, L3 bytes
-    std::uint32_t reserved0 = 0;               // 28
+    std::uint16_t tenant = 0;                  // 28  slot: of the egress interface; of a leak, whose routes decide
+    std::uint16_t group = 0;                   // 30  of a group: index in the snapshot's groups
     net::Address via{};                        // 32  the neighbour's address; all zero: the destination itself
-    std::uint64_t reserved1[2]{};              // 48
+    bool failed = false;                       // 48  the neighbour was asked for and is silent
+    std::uint8_t reserved[15]{};               // 49
 };
 static_assert(sizeof(NextHop) == base::kCacheLine);
 

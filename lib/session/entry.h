@@ -60,7 +60,7 @@ struct alignas(base::kCacheLine) HotEntry {
     std::uint8_t proto;               // 38
     std::uint8_t state_and_flags;     // 39  read by every packet, written at state changes
     std::uint16_t outcome;            // 40  the memoised verdict's index; kNoOutcome: none
-    std::uint16_t next_hop[2];        // 42  forward, reverse; 0: not known
+    std::uint16_t next_hop[2];        // 42  forward, reverse; 0: not known; see kOldNextHop
     std::uint16_t policy_generation;  // 46  compared with the tenant's by every packet, a difference means stale
     std::uint16_t route_generation;   // 48  compared with the VRF's by every packet; of both next hops
     std::uint16_t last_seen;          // 50  coarse clock, written by every packet
@@ -116,11 +116,16 @@ inline net::FlowKey forward_key(const HotEntry& hot, const ColdEntry& cold) noex
     return key;
 }
 
+// HotEntry::next_hop, highest bit: of an older route generation. It is looked up anew, and only says which member of an
+// ECMP group the session has had, so that it can keep it.
+inline constexpr std::uint16_t kOldNextHop = 0x8000;
+
 // Keeps the direction's next hop under the VRF's generation. One generation covers both directions: when it moves on,
-// the other direction's next hop is forgotten, or it would look fresh too.
+// the other direction's next hop is marked as old, or it would look fresh too.
 inline void remember_next_hop(HotEntry& hot, bool reverse, std::uint16_t next_hop,
                               std::uint16_t route_generation) noexcept {
-    if (hot.route_generation != route_generation) hot.next_hop[0] = hot.next_hop[1] = 0;
+    if (hot.route_generation != route_generation)
+        for (std::uint16_t& old : hot.next_hop) old |= old == 0 ? std::uint16_t{0} : kOldNextHop;
     hot.next_hop[reverse ? 1 : 0] = next_hop;
     hot.route_generation = route_generation;
 }

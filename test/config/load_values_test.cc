@@ -115,7 +115,8 @@ routes:
     REQUIRE(c.routes.size() == 2);
     CHECK(c.routes[0].prefix == net::Prefix{address("0.0.0.0"), 0, net::Family::ip4});
     CHECK(c.routes[1].prefix == net::Prefix{net::Address{}, 0, net::Family::ip6});  // ::/0 stays IPv6
-    CHECK(c.routes[1].via == address("2001:db8::fe"));
+    REQUIRE(c.routes[1].via.size() == 1);
+    CHECK(c.routes[1].via[0].address == address("2001:db8::fe"));
 }
 
 TEST_CASE("config: tenants own their interfaces, routes, lists and policers", "[config]") {

@@ -117,15 +117,6 @@ const WrongFile kCases[] = {
     {kPort, "qos: {policers: [{name: p, rate: 2Mpps}]}\n",
      "f.yaml:3:34: error: qos.policers[0].rate: '2Mpps': packets a second are not supported yet; allowed: 8kbit to "
      "1Tbit\n"},
-    {kRouter, "routes: [{prefix: 10.0.0.0/8, action: drop}]\n",
-     "f.yaml:4:31: error: routes[0].action: not supported yet\n"},
-    {kRouter, "routes: [{file: routes.txt}]\n", "f.yaml:4:11: error: routes[0].file: not supported yet\n"},
-    {kRouter, "routes: [{prefix: 10.0.0.0/8, via: [192.0.2.2, 192.0.2.3]}]\n",
-     "f.yaml:4:36: error: routes[0].via: several next hops, or one with options, are not supported yet; allowed: one "
-     "address\n"},
-    {kRouter, "routes: [{prefix: 10.0.0.0/8, via: {address: 192.0.2.2, weight: 2}}]\n",
-     "f.yaml:4:36: error: routes[0].via: several next hops, or one with options, are not supported yet; allowed: one "
-     "address\n"},
     {"", "version: 1\nports: [{name: wan, device: 'kernel:'}]\n",
      "f.yaml:2:29: error: ports[0].device: 'kernel:' is not a device; allowed: a Linux interface such as "
      "\"kernel:eth1\", a PCI address such as \"0000:03:00.0\", or a vdev such as \"net_tap0,iface=cw0\"\n"},

@@ -139,13 +139,16 @@ TEST_CASE("route stage: a known next hop is kept, whatever the FIB says", "[pipe
 
 TEST_CASE("route stage: a session remembers what was found for its direction", "[pipeline]") {
     const struct {
+    constexpr std::uint16_t kOld = session::kOldNextHop;
         const char* what;
         std::uint16_t flags, generation, before[2], after[2];
     } cases[] = {
         {"forward, fresh: the other direction stays", 0, 9, {0, kRight}, {kLeft, kRight}},
         {"reverse, fresh: the other direction stays", kLaneReverse, 9, {kRight, 0}, {kRight, kLeft}},
-        {"forward, stale: the other direction is unknown", 0, 8, {kRight, kRight}, {kLeft, kNoNextHop}},
-        {"reverse, stale: the other direction is unknown", kLaneReverse, 8, {kRight, kRight}, {kNoNextHop, kLeft}},
+        {"forward, stale: the other direction is old", 0, 8, {kRight, kRight}, {kLeft, kRight | kOld}},
+        {"reverse, stale: the other direction is old", kLaneReverse, 8, {kRight, kRight}, {kRight | kOld, kLeft}},
+        {"stale: nothing known does not become old", 0, 8, {kRight, 0}, {kLeft, 0}},
+        {"stale twice", 0, 8, {kRight, kRight | kOld}, {kLeft, kRight | kOld}},
     };
     for (const auto& c : cases) {
         INFO(c.what);

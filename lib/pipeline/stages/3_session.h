@@ -184,7 +184,7 @@ struct Session {
     // False: there was a next hop, of other routes.
     static bool take_route(const Tenant& tenant, const session::HotEntry& entry, bool reverse, auto& lane) noexcept {
         const std::uint16_t next_hop = entry.next_hop[reverse ? 1 : 0];
-        if (next_hop == kNoNextHop) return true;
+        if (static_cast<std::int16_t>(next_hop) <= 0) return true;  // none, or kOldNextHop
         if (entry.route_generation != tenant.route_generation) return false;
         lane.next_hop = next_hop;
         lane.flags |= kLaneRouteKnown;

@@ -74,9 +74,11 @@ struct Route {
         for (unsigned k = 0; k < mine.size; ++k) {
             auto&& lane = burst.lane(mine.lane[k]);
             lane.next_hop = next_hops[k];
-            base::prefetch_read(&snapshot.next_hops[lane.next_hop]);
+            if (snapshot.next_hops[lane.next_hop].kind >= route::NextHopKind::group)
+                lane.next_hop = resolve(worker, snapshot, lane, *destinations[k]);
             if (lane.session == kNoSession) continue;
             session::HotEntry& entry = worker.sessions->hot(lane.session);
+        for (unsigned k = 0; k < mine.size; ++k) base::prefetch_read(&snapshot.next_hops[next_hops[k]]);
             const bool reverse = (lane.flags & kLaneReverse) != 0;
             const std::uint16_t generation = snapshot.tenants[lane.tenant].route_generation;
             if ((lane.flags & kLaneShadow) != 0) compare(worker, entry, reverse, generation, lane.next_hop);
@@ -88,8 +90,36 @@ struct Route {
     static void compare(WorkerState& worker, const session::HotEntry& entry, bool reverse, std::uint16_t generation,
                         std::uint16_t next_hop) noexcept {
         const std::uint16_t known = entry.next_hop[reverse ? 1 : 0];
-        if (known != kNoNextHop && entry.route_generation == generation && known != next_hop)
+        if (static_cast<std::int16_t>(known) > 0 && entry.route_generation == generation && known != next_hop)
             worker.memo.shadow_mismatch.add(1);
+    // What lane.next_hop leads to, when it is no way out itself: another tenant's route, a member of a group. A route
+    // that leads on from the other tenant to a third one is none.
+    [[gnu::noinline]] static std::uint16_t resolve(WorkerState& worker, const Snapshot& snapshot, const auto& lane,
+                                                   const net::Address& destination) noexcept {
+        std::uint16_t index = lane.next_hop;
+        if (snapshot.next_hops[index].kind == route::NextHopKind::leak) {
+            const std::uint16_t other = snapshot.next_hops[index].tenant;
+            const route::FibView* fib = other < snapshot.tenants.size() ? snapshot.tenants[other].fib : nullptr;
+            if (fib == nullptr) return kNoNextHop;
+            const net::Address* one = &destination;
+            fib->lookup({&one, 1}, {&index, 1});
+            if (snapshot.next_hops[index].kind == route::NextHopKind::leak) return kNoNextHop;
+        }
+        if (snapshot.next_hops[index].kind != route::NextHopKind::group) return index;
+        return member(worker, *snapshot.groups[snapshot.next_hops[index].group], lane);
+    }
+
+    // A session stays with the member that it has had, while that one is up: buckets may move, sessions don't.
+    static std::uint16_t member(WorkerState& worker, const route::Group& group, const auto& lane) noexcept {
+        if (lane.session != kNoSession) {
+            const session::HotEntry& entry = worker.sessions->hot(lane.session);
+            const std::uint16_t had = entry.next_hop[(lane.flags & kLaneReverse) != 0 ? 1 : 0];
+            const auto index = static_cast<std::uint16_t>(had & ~session::kOldNextHop);
+            if (index != kNoNextHop && group.has(index)) return index;
+        }
+        return group.pick(lane.hash);
+    }
+
     }
 
     // Dropped; the slow path says so to the sender where RFC 1812 4.3.2.7 and RFC 4443 2.4(e) let it. What they forbid

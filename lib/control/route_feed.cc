@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "control/route_feed.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "control/next_hops.h"
+
+namespace cachewire::control {
+
+namespace {
+
+std::uint16_t& field_of(FedRoute& route, RouteSource source) {
+    return source == RouteSource::kernel ? route.kernel : route.neighbor;
+}
+
+void check_source(RouteSource source) {
+    if (source != RouteSource::kernel && source != RouteSource::neighbor)
+        throw std::invalid_argument("RouteFeed: these routes are the configuration's");
+}
+
+}  // namespace
+
+// The snapshot in the making.
+struct RouteFeed::Work {
+    std::unique_ptr<pipeline::Snapshot> snapshot;
+    std::map<std::uint16_t, Generations> generations_before;
+    std::vector<NextHopKey> hops;  // whose content has to be written
+    bool changed = false;
+};
+
+void RouteFeed::set_route(RouteSource source, std::uint16_t tenant, const net::Prefix& prefix, std::vector<FedVia> via) {
+    check_source(source);
+    std::size_t weights = 0;
+    for (const FedVia& v : via) weights += std::max<std::uint16_t>(v.weight, 1);
+    if (weights > route::Group::kBuckets) throw std::invalid_argument("RouteFeed: next hops weigh too much together");
+    queues_[tenant].of(source).all.push_back({prefix, false, std::move(via)});
+}
+
+void RouteFeed::withdraw(RouteSource source, std::uint16_t tenant, const net::Prefix& prefix) {
+    check_source(source);
+    queues_[tenant].of(source).all.push_back({prefix, true, {}});
+}
+
+void RouteFeed::withdraw_all(RouteSource source, std::uint16_t tenant) {
+    check_source(source);
+    // What is still queued comes before, so it is withdrawn too.
+    std::map<net::Prefix, bool> there;
+    if (const auto fed = builder_.fed_.find(tenant); fed != builder_.fed_.end())
+        for (auto& [prefix, route] : fed->second) there[prefix] = field_of(route, source) != 0;
+    const Changes& queued = queues_[tenant].of(source);
+    for (std::size_t i = queued.next; i < queued.all.size(); ++i) there[queued.all[i].prefix] = true;
+    for (const auto& [prefix, is_there] : there)
+        if (is_there) withdraw(source, tenant, prefix);
+}
+
+void RouteFeed::set_neighbor(std::uint16_t tenant, std::uint16_t interface, const net::Address& address,
+                             const NeighborBinding& binding) {
+    queues_[tenant].bindings[{tenant, interface, NextHopUse::neighbor, address}] = binding;
+    if (is_link_local(address)) return;
+    if (binding.mac) {
+        set_route(RouteSource::neighbor, tenant, host_prefix(address), {{interface, address, 1}});
+    } else {
+        withdraw(RouteSource::neighbor, tenant, host_prefix(address));
+    }
+}
+
+void RouteFeed::bind(const NextHopKey& key, const NeighborBinding& binding, Work& work) {
+    auto& learned = builder_.registry_.learned_neighbors;
+    if (binding == NeighborBinding{}) {
+        learned.erase(key);
+    } else {
+        learned[key] = binding;
+    }
+    if (builder_.registry_.next_hops.find(key)) work.hops.push_back(key);
+    work.changed = true;
+}
+
+std::uint16_t RouteFeed::next_hop(std::uint16_t tenant, const Change& change, Work& work) {
+    Registry& registry = builder_.registry_;
+    const auto get = [&](const NextHopKey& key) {
+        const bool is_new = !registry.next_hops.find(key);
+        const std::uint16_t hop = registry.next_hops.get(key);
+        if (is_new) work.hops.push_back(key);
+        return hop;
+    };
+    const auto neighbor = [&](const FedVia& via) {
+        const NextHopUse use = via.address == net::Address{} ? NextHopUse::glean : NextHopUse::neighbor;
+        return get({tenant, via.interface, use, via.address});
+    };
+    if (change.via.empty()) return get({tenant, pipeline::kNoInterface, NextHopUse::drop, {}});
+    if (change.via.size() == 1) return neighbor(change.via[0]);
+    std::vector<std::pair<std::uint16_t, std::uint16_t>> members;
+    for (const FedVia& via : change.via) members.emplace_back(neighbor(via), std::max<std::uint16_t>(via.weight, 1));
+    return get(group_key(registry, tenant, std::move(members)));
+}
+
+// One tenant's turn: what is known of neighbours, and the changes of one source.
+void RouteFeed::apply(std::uint16_t tenant, Queue& queue, Work& work) {
+    for (const auto& [key, binding] : queue.bindings) bind(key, binding, work);
+    queue.bindings.clear();
+    RouteSource source = queue.kernel_next ? RouteSource::kernel : RouteSource::neighbor;
+    if (queue.of(source).left() == 0)
+        source = source == RouteSource::kernel ? RouteSource::neighbor : RouteSource::kernel;
+    queue.kernel_next = source != RouteSource::kernel;
+    Changes& changes = queue.of(source);
+    const std::size_t count = std::min(changes.left(), kMaxBatch);
+    if (count == 0) return;
+    try {
+        apply_changes(tenant, source, changes, count, work);
+        stats_.changed += count;
+    } catch (const base::MachineError& error) {
+        stats_.refused += count;
+        if (!queue.complained_ms || *queue.flushed_ms - *queue.complained_ms >= 1000) {
+            base::log_error("routes at run time: {} changes refused: {}; refused since start: {}", count, error.what(),
+                            stats_.refused);
+            queue.complained_ms = queue.flushed_ms;
+        }
+    }
+    changes.next += count;
+    if (changes.left() == 0) changes = {};
+}
+
+void RouteFeed::apply_changes(std::uint16_t tenant, RouteSource source, Changes& changes, std::size_t count,
+                              Work& work) {
+    Registry& registry = builder_.registry_;
+    const auto vrf = registry.vrfs.find(tenant);
+    if (vrf == registry.vrfs.end()) throw base::MachineError("tenant slot " + std::to_string(tenant) + " has no VRF");
+    FedTable& fed = builder_.fed_[tenant];
+    FedTable updated;
+    for (std::size_t i = changes.next; i < changes.next + count; ++i) {
+        const Change& change = changes.all[i];
+        const auto [at, fresh] = updated.try_emplace(change.prefix);
+        if (fresh)
+            if (const auto it = fed.find(change.prefix); it != fed.end()) at->second = it->second;
+        field_of(at->second, source) = change.withdraw ? std::uint16_t{0} : next_hop(tenant, change, work);
+    }
+    std::vector<route::RouteChange> batch;
+    batch.reserve(updated.size());
+    const RouteTable* configured = registry.configured[tenant].get();
+    for (const auto& [prefix, route] : updated) {
+        if (find_route(configured, prefix) != nullptr) continue;  // waits behind it
+        batch.push_back({prefix, route.best() == 0 ? std::nullopt : std::optional(route.best())});
+    }
+    const auto before = vrf->second->view();
+    auto view = vrf->second->apply(batch);
+    for (const auto& [prefix, route] : updated) {
+        if (route.best() == 0) {
+            fed.erase(prefix);
+        } else {
+            fed[prefix] = route;
+        }
+    }
+    work.changed |= !work.hops.empty();
+    if (view == before) return;
+    work.changed = true;
+    ++registry.generations[tenant].route;
+    // A tenant that a reload took away keeps its routes for the day when it comes back.
+    if (tenant >= work.snapshot->fibs.size() || work.snapshot->fibs[tenant] == nullptr) return;
+    work.snapshot->tenants[tenant].fib = view.get();
+    work.snapshot->fibs[tenant] = std::move(view);
+}
+
+bool RouteFeed::flush(std::uint64_t now_ms) {
+    const auto is_due = [&](const Queue& queue) {
+        return queue.left() != 0 && (!queue.flushed_ms || now_ms - *queue.flushed_ms >= 1000 / kFlushesPerSecond);
+    };
+    if (std::none_of(queues_.begin(), queues_.end(), [&](const auto& entry) { return is_due(entry.second); }))
+        return false;
+    if (publisher_.reap() != 0) return false;
+    Registry& registry = builder_.registry_;
+    Work work{std::make_unique<pipeline::Snapshot>(*publisher_.current()), registry.generations, {}, false};
+    for (auto& [tenant, queue] : queues_) {
+        if (!is_due(queue)) continue;
+        queue.flushed_ms = now_ms;
+        apply(tenant, queue, work);
+    }
+    if (!work.changed) return false;
+    for (const NextHopKey& key : work.hops)
+        fill_next_hop(registry, key, *registry.next_hops.find(key), *work.snapshot);
+    fill_groups(registry, *work.snapshot);
+    bump_lookers(registry, work.generations_before);
+    write_route_generations(registry, *work.snapshot);
+    publisher_.publish(std::move(work.snapshot), [this] { builder_.grace_period_over(); });
+    ++stats_.flushes;
+    return true;
+}
+
+RouteFeed::Stats RouteFeed::stats() const noexcept {
+    Stats stats = stats_;
+    for (const auto& [tenant, queue] : queues_) stats.pending += queue.left();
+    return stats;
+}
+
+}  // namespace cachewire::control
