@@ -68,15 +68,14 @@ struct Interface {
     std::uint16_t port = 0;
     std::uint16_t tenant = kNoTenant;
     std::uint16_t mtu = 1500;
+    std::uint16_t vlan = 0;  // 0: untagged; what frames leave with
+    std::uint16_t inner_vlan = 0;
 };
 
 struct Tenant {
     SessionMode sessions = SessionMode::none;
     bool stateful = false;                  // the session's verdict holds for replies too; without a list as well
     std::uint16_t policy_generation = 0;    // bumped when anything that a verdict depends on changes
-    std::uint16_t vlan = 0;  // 0: untagged; what frames leave with
-    std::uint16_t inner_vlan = 0;
-    std::uint16_t mss_clamp = kNoMssClamp;  // or bytes, or kMssClampAuto: by MTU
     std::uint16_t route_generation = 0;     // of its VRF
     std::uint16_t policer_in = kNoPolicer;  // index into Snapshot::policers and WorkerState's states
     std::uint16_t policer_out = kNoPolicer;
@@ -105,6 +104,7 @@ struct Snapshot {
     std::vector<Interface> interfaces;
     std::vector<Tenant> tenants;  // by slot
     std::vector<route::NextHop> next_hops;
+    std::vector<std::shared_ptr<const route::Group>> groups;  // by NextHop::group; null where there is none now
     std::vector<qos::PolicerProfile> policers;  // by attachment
 
     // What keeps the raw pointers above alive.
@@ -113,4 +113,3 @@ struct Snapshot {
 };
 
 }  // namespace cachewire::pipeline
-    std::vector<std::shared_ptr<const route::Group>> groups;  // by NextHop::group; null where there is none now
