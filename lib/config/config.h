@@ -98,10 +98,6 @@ struct Neighbor {
     std::size_t tenant;
     net::Address address;
     net::Mac mac;
-};
-
-struct Route {
-    std::size_t tenant;
     std::optional<std::size_t> interface;  // index into Config::interfaces; always there with a link-local address
 };
 
@@ -113,15 +109,15 @@ struct RouteVia {
     std::optional<std::size_t> tenant;     // another one than the route's
     std::uint16_t weight = 1;
     friend bool operator==(const RouteVia&, const RouteVia&) = default;
+};
+
+struct Route {
+    std::size_t tenant;
     net::Prefix prefix;
     std::vector<RouteVia> via;  // several: ECMP; none with drop
     bool drop = false;
 };
 
-struct PortRange {
-    std::uint16_t first = 0;
-    std::uint16_t last = 65535;
-};
 struct FileRoute {
     net::Prefix prefix;
     std::uint16_t via;  // index into RouteFile::vias, or kFileDrop
@@ -136,6 +132,10 @@ struct RouteFile {
     std::shared_ptr<const std::vector<FileRoute>> routes;  // sorted by prefix, each once
 };
 
+struct PortRange {
+    std::uint16_t first = 0;
+    std::uint16_t last = 65535;
+};
 
 struct AclRule {
     std::string name;   // may be empty
@@ -204,10 +204,10 @@ struct Config {
     std::vector<Interface> interfaces;
     std::vector<Neighbor> neighbors;
     std::vector<Route> routes;
+    std::vector<RouteFile> route_files;
     std::vector<Acl> acls;
     Sessions sessions;
     std::vector<Policer> policers;
 };
 
-    std::vector<RouteFile> route_files;
 }  // namespace cachewire::config

@@ -71,6 +71,7 @@ struct Route {
         }
         pending.size = others;
         fib->lookup({destinations.data(), mine.size}, {next_hops.data(), mine.size});
+        for (unsigned k = 0; k < mine.size; ++k) base::prefetch_read(&snapshot.next_hops[next_hops[k]]);
         for (unsigned k = 0; k < mine.size; ++k) {
             auto&& lane = burst.lane(mine.lane[k]);
             lane.next_hop = next_hops[k];
@@ -78,7 +79,6 @@ struct Route {
                 lane.next_hop = resolve(worker, snapshot, lane, *destinations[k]);
             if (lane.session == kNoSession) continue;
             session::HotEntry& entry = worker.sessions->hot(lane.session);
-        for (unsigned k = 0; k < mine.size; ++k) base::prefetch_read(&snapshot.next_hops[next_hops[k]]);
             const bool reverse = (lane.flags & kLaneReverse) != 0;
             const std::uint16_t generation = snapshot.tenants[lane.tenant].route_generation;
             if ((lane.flags & kLaneShadow) != 0) compare(worker, entry, reverse, generation, lane.next_hop);
@@ -86,12 +86,6 @@ struct Route {
         }
     }
 
-    // A memo hit that is derived anew: what the memo would have said.
-    static void compare(WorkerState& worker, const session::HotEntry& entry, bool reverse, std::uint16_t generation,
-                        std::uint16_t next_hop) noexcept {
-        const std::uint16_t known = entry.next_hop[reverse ? 1 : 0];
-        if (static_cast<std::int16_t>(known) > 0 && entry.route_generation == generation && known != next_hop)
-            worker.memo.shadow_mismatch.add(1);
     // What lane.next_hop leads to, when it is no way out itself: another tenant's route, a member of a group. A route
     // that leads on from the other tenant to a third one is none.
     [[gnu::noinline]] static std::uint16_t resolve(WorkerState& worker, const Snapshot& snapshot, const auto& lane,
@@ -120,6 +114,12 @@ struct Route {
         return group.pick(lane.hash);
     }
 
+    // A memo hit that is derived anew: what the memo would have said.
+    static void compare(WorkerState& worker, const session::HotEntry& entry, bool reverse, std::uint16_t generation,
+                        std::uint16_t next_hop) noexcept {
+        const std::uint16_t known = entry.next_hop[reverse ? 1 : 0];
+        if (static_cast<std::int16_t>(known) > 0 && entry.route_generation == generation && known != next_hop)
+            worker.memo.shadow_mismatch.add(1);
     }
 
     // Dropped; the slow path says so to the sender where RFC 1812 4.3.2.7 and RFC 4443 2.4(e) let it. What they forbid
