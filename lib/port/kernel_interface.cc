@@ -219,8 +219,8 @@ void restore_interface(const std::string& interface, const InterfaceState& to) n
     const ControlSocket control;
     ifreq request{};
     if (now->promiscuous != to.promiscuous && control.ask(SIOCGIFFLAGS, interface, request)) {
-        request.ifr_flags = static_cast<short>(to.promiscuous ? request.ifr_flags | IFF_PROMISC
-                                                              : request.ifr_flags & ~IFF_PROMISC);
+        request.ifr_flags =
+            static_cast<short>(to.promiscuous ? request.ifr_flags | IFF_PROMISC : request.ifr_flags & ~IFF_PROMISC);
         control.ask(SIOCSIFFLAGS, interface, request);
     }
     if (now->mtu != to.mtu) set_interface_mtu(interface, to.mtu);

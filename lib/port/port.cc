@@ -50,12 +50,11 @@ bool is_plugged_in(const Device& device) {
 
 const char* bus(const Device& device) { return device.kind == DeviceKind::pci ? "pci" : "vdev"; }
 
-void unplug_device(const Device& device) noexcept {
-    rte_eal_hotplug_remove(bus(device), device.name.c_str());
-}
+void unplug_device(const Device& device) noexcept { rte_eal_hotplug_remove(bus(device), device.name.c_str()); }
 
 // What appeared between two lists, both sorted.
-std::vector<std::uint64_t> newcomers(const std::vector<std::uint64_t>& before, const std::vector<std::uint64_t>& after) {
+std::vector<std::uint64_t> newcomers(const std::vector<std::uint64_t>& before,
+                                     const std::vector<std::uint64_t>& after) {
     std::vector<std::uint64_t> result;
     std::set_difference(after.begin(), after.end(), before.begin(), before.end(), std::back_inserter(result));
     return result;
@@ -71,10 +70,9 @@ EthPort::EthPort(const PortConfig& config, rte_mempool* pool)
 EthPort::~EthPort() { close(); }
 
 void EthPort::open() {
-    if (config_.device.kind == DeviceKind::kernel)
-        open_kernel();
-    else
-        open_device(config_.device);
+    if (config_.device.kind == DeviceKind::kernel) return open_kernel();
+    open_device(config_.device);
+    base::log_info("port {}: {} uses the driver {}, offloads: {}", config_.name, in_use_.name, driver_, offloads_);
 }
 
 // AF_XDP first where everything that can be asked beforehand allows it; what only a start tells (another XDP program, a
@@ -108,8 +106,8 @@ void EthPort::open_kernel() {
             wish.xdp_failed = true;
             continue;
         }
-        base::log_info("port {}: interface {} uses {}: {}", config_.name, wish.interface, xdp ? "AF_XDP" : "AF_PACKET",
-                       choice->why);
+        base::log_info("port {}: interface {} uses {}: {}; offloads: {}", config_.name, wish.interface,
+                       xdp ? "AF_XDP" : "AF_PACKET", choice->why, offloads_);
         return;
     }
 }
@@ -177,8 +175,8 @@ void EthPort::close() noexcept {
 
 void EthPort::unplug() noexcept { unplug_device(in_use_); }
 
-// Closes the device, as far as it was opened. Buffers are noted while its rings are mapped and freed when the kernel can't
-// write to them any more. The interface gets back what was changed of it.
+// Closes the device, as far as it was opened. Buffers are noted while its rings are mapped and freed when the kernel
+// can't write to them any more. The interface gets back what was changed of it.
 void EthPort::release() noexcept {
     removal_->forget();
     stop();
@@ -209,7 +207,8 @@ bool EthPort::can_open() const {
         std::error_code error;
         return std::filesystem::exists("/sys/bus/pci/devices/" + in_use_.name, error);
     }
-    return interface_index_ == 0 || if_nametoindex(interface_.c_str()) != 0;
+    const std::string below = interface_below(in_use_);
+    return below.empty() || if_nametoindex(below.c_str()) != 0;
 }
 
 // The driver opened it by name in this namespace; from there it may be moved, and the descriptor follows.

@@ -97,8 +97,8 @@ class EthPort {
     [[nodiscard]] std::string gone() const;
     // What open() needs is there again, as far as that can be asked.
     [[nodiscard]] bool can_open() const;
-    // While it is gone: close, unplug (EAL forgets the device), open; no worker may use the port meanwhile. open() throws
-    // as the constructor does, and the port stays closed.
+    // While it is gone: close, unplug (EAL forgets the device), open; no worker may use the port meanwhile. open()
+    // throws as the constructor does, and the port stays closed.
     void close() noexcept;
     void unplug() noexcept;
     void open();
@@ -133,7 +133,7 @@ class EthPort {
     PortTraits traits_;
     std::string driver_;
     std::string offloads_;
-    Device in_use_{};  // what was opened; differs from the configured one for kernel interfaces
+    Device in_use_{};        // what was opened; differs from the configured one for kernel interfaces
     std::string interface_;  // below, or the TAP
     unsigned interface_index_ = 0;
     std::uint16_t opened_mtu_ = 0;

@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// A device that leaves while it is in use: EAL tells of a NIC pulled out or unbound (RTE_ETH_EVENT_INTR_RMV from its driver,
-// RTE_DEV_EVENT_REMOVE from vfio or the kernel), and a TAP whose interface was deleted answers its descriptor with an error.
-// EAL's interrupt thread writes the flag, the control thread reads it.
+// A device that leaves while it is in use: EAL tells of a NIC pulled out or unbound (RTE_ETH_EVENT_INTR_RMV from its
+// driver, RTE_DEV_EVENT_REMOVE from vfio or the kernel), and a TAP whose interface was deleted answers its descriptor
+// with an error. EAL's interrupt thread writes the flag, the control thread reads it.
 #include <atomic>
 #include <cstdint>
 #include <string>

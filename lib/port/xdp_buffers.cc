@@ -62,8 +62,8 @@ std::optional<xdp_mmap_offsets> ring_offsets(std::uint64_t inode) {
 // Entries between the two positions, oldest first.
 class Ring {
   public:
-    // `entry_bytes`: 8 for addresses, 16 for descriptors that begin with one. The mapping ends on a page, so its entries, a
-    // power of two, are told from twice as many only where they fill a page more.
+    // `entry_bytes`: 8 for addresses, 16 for descriptors that begin with one. The mapping ends on a page, so its
+    // entries, a power of two, are told from twice as many only where they fill a page more.
     Ring(const Mapping& mapping, const xdp_ring_offset& at, std::size_t entry_bytes)
         : producer_(*reinterpret_cast<const std::uint32_t*>(mapping.begin + at.producer)),
           consumer_(*reinterpret_cast<const std::uint32_t*>(mapping.begin + at.consumer)),
@@ -76,8 +76,8 @@ class Ring {
     void read_into(std::vector<std::uint64_t>& addresses) const {
         if (producer_ - consumer_ > size_) return;
         for (std::uint32_t at = consumer_; at != producer_; ++at)
-            addresses.push_back(
-                *reinterpret_cast<const std::uint64_t*>(entries_ + (at & (size_ - 1)) * entry_bytes_) & kAddressMask);
+            addresses.push_back(*reinterpret_cast<const std::uint64_t*>(entries_ + (at & (size_ - 1)) * entry_bytes_) &
+                                kAddressMask);
     }
     [[nodiscard]] std::uint32_t consumed() const { return consumer_; }
     [[nodiscard]] std::uint32_t produced() const { return producer_; }
@@ -127,7 +127,8 @@ class Buffers {
         const auto* memory = STAILQ_FIRST(&pool->mem_list);
         base_ = reinterpret_cast<std::uintptr_t>(memory->addr) & ~std::uintptr_t{kPage - 1};
         rte_mempool_obj_iter(
-            pool, [](rte_mempool*, void* all, void* mbuf, unsigned) { static_cast<decltype(all_)*>(all)->push_back(mbuf); },
+            pool,
+            [](rte_mempool*, void* all, void* mbuf, unsigned) { static_cast<decltype(all_)*>(all)->push_back(mbuf); },
             &all_);
         std::sort(all_.begin(), all_.end());
     }

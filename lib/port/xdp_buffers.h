@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// net_af_xdp keeps 2048 buffers a queue in the ring that the kernel fills, and closes without giving them back: the pool
-// would shrink each time an interface is made again. The rings are shared with the kernel as linux/if_xdp.h describes, so
-// what is in them is noted before the device closes and freed after it. Control thread only.
+// net_af_xdp keeps 2048 buffers a queue in the ring that the kernel fills, and closes without giving them back: the
+// pool would shrink each time an interface is made again. The rings are shared with the kernel as linux/if_xdp.h
+// describes, so what is in them is noted before the device closes and freed after it. Control thread only.
 #include <cstdint>
 #include <vector>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The watch over ports whose device goes: what it publishes and in which order, held against a device that EAL reports as
-// removed. Publication is a stand-in, so each of its answers can be tried.
+// The watch over ports whose device goes: what it publishes and in which order, held against a device that EAL reports
+// as removed. Publication is a stand-in, so each of its answers can be tried.
 #include "control/ports.h"
 
 #include <rte_dev.h>

@@ -170,6 +170,10 @@ class Hosts(harness.Case):
     def log(self):
         return self.cachewire.output()[1]
 
+    def where_packets_are(self):
+        drops = {reason: n for reason, n in self.cachewire.ask("/cachewire/drops").items() if n}
+        return f"{self.cachewire.ask('/cachewire/ledger')} {drops} {[self.cachewire.ask(f'/cachewire/port/stats,p{n}') for n in range(2)]}"
+
     def ping_passes(self, count=20, host=0, addresses=ADDRESSES[1]):
         sizes = ["56"] if count < 20 else ["56", "full"]
         for address in addresses:
@@ -178,7 +182,7 @@ class Hosts(harness.Case):
                     if size == "full":
                         size = str(self.mtu - (28 if "." in address else 48))
                     out = self.output(self.inside(host, "ping", "-M", "do", "-c", str(count), "-i", "0.05", "-W", "5", "-s", size, address))
-                    self.assertIn(" 0% packet loss", out)
+                    self.assertIn(" 0% packet loss", out, self.where_packets_are())
 
     def transfer(self, megabytes=100, addresses=ADDRESSES[1]):
         """TCP from the first host to the second, digest against digest."""

@@ -15,6 +15,12 @@ class Tap(Traffic, Taps):
         self.assertIn("100% packet loss", out)
         self.assertEqual(self.cachewire.ask("/cachewire/drops")["acl_default"], before + 3)
 
+    def test_driver_and_offloads_are_said_and_shown(self):
+        for n in range(2):
+            self.assertIn(f"port p{n}: net_tap{n} uses the driver net_tap, offloads: tx multi_segs", self.log())
+            stats = self.cachewire.ask(f"/cachewire/port/stats,p{n}")
+            self.assertEqual((stats["driver"], stats["offloads"]), ("net_tap", "tx multi_segs"))
+
     def test_a_deleted_interface_is_noticed_and_made_again(self):
         stream = self.inside(0, "ping", "-i", "0.01", "-q", ADDRESSES[1][0])
         self.addCleanup(stream.wait)

@@ -23,8 +23,9 @@ ROUNDS = 50 if harness.SLOW else 5
 class AfXdp(Traffic, Veths):
     def test_the_log_names_the_driver_and_why(self):
         for name in self.names:
-            self.assertRegex(self.log(), rf"interface {name} uses AF_XDP: kernel, driver veth and 1 queue allow it")
-        self.assertEqual(self.cachewire.ask("/cachewire/port/stats,p0")["driver"], "net_af_xdp")
+            self.assertRegex(self.log(), rf"interface {name} uses AF_XDP: kernel, driver veth and 1 queue allow it; offloads: none")
+        stats = self.cachewire.ask("/cachewire/port/stats,p0")
+        self.assertEqual((stats["driver"], stats["offloads"]), ("net_af_xdp", "none"))
 
     def test_a_host_without_offloads_is_left_alone(self):
         for host in range(2):
