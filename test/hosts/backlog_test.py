@@ -85,6 +85,10 @@ class StoppedPeer(Overload, Veths):
             cls.reason = "dpdk-testpmd is not installed"
             return
         subprocess.run(["ip", "link", "set", cls.names[1], "up", "promisc", "on"], check=True)
+        cls.start_peer()
+
+    @classmethod
+    def start_peer(cls):
         cls.peer = subprocess.Popen(
             ["dpdk-testpmd", *harness.lcores(), "--no-huge", "-m", "256", "--no-pci", "--single-file-segments", "--file-prefix", f"cwpeer{os.getpid()}",
              f"--vdev=net_memif0,role=client,socket={cls.socket},socket-abstract=no", f"--vdev=net_af_packet0,iface={cls.names[1]}", "--",
@@ -94,9 +98,7 @@ class StoppedPeer(Overload, Veths):
         cls.cleanup.callback(cls.peer.kill)
 
     def test_it_forwards_when_the_peer_goes_on(self):
-        self.cachewire.wait("the peer", lambda c: c.ask("/cachewire/port/stats,p1")["link"] == "up")
-        time.sleep(2)
-        self.ping_passes(5)
+        self.peer_is_there()
         self.peer.send_signal(signal.SIGSTOP)
         stats = self.flood()
         self.assertGreater(stats["tx_dropped"], 1000)
@@ -104,6 +106,29 @@ class StoppedPeer(Overload, Veths):
         self.peer.send_signal(signal.SIGCONT)
         self.cachewire.wait("what was held", lambda c: c.ask("/cachewire/ledger")["held"] == 0)
         self.ping_passes(5)
+
+    def peer_is_there(self):
+        self.cachewire.wait("the peer", lambda c: c.ask("/cachewire/port/stats,p1")["link"] == "up")
+        time.sleep(2)  # its other port
+        self.ping_passes(5)
+
+    def test_it_forwards_with_a_new_peer(self):
+        """The one before is killed under the flood."""
+        for _ in range(20 if harness.SLOW else 3):
+            self.peer_is_there()
+            flood = self.inside(0, "python3", "-c", FLOOD, ADDRESSES[1][0], "60")
+            self.addCleanup(flood.kill)
+            before = self.cachewire.ask("/cachewire/port/stats,p1")["tx_packets"]
+            self.cachewire.wait("the flood", lambda c, n=before: c.ask("/cachewire/port/stats,p1")["tx_packets"] > n + 1000)
+            self.peer.kill()
+            self.peer.wait()
+            self.cachewire.wait("the loss", lambda c: c.ask("/cachewire/port/stats,p1")["link"] == "down")
+            before = self.cachewire.ask("/cachewire/port/stats,p1")["tx_dropped"]
+            self.cachewire.wait("drops", lambda c, n=before: c.ask("/cachewire/port/stats,p1")["tx_dropped"] > n + 100)
+            flood.kill()
+            flood.wait()
+            self.start_peer()
+        self.peer_is_there()
 
 
 if __name__ == "__main__":
