@@ -139,8 +139,8 @@ TEST_CASE("route stage: a known next hop is kept, whatever the FIB says", "[pipe
 
 TEST_CASE("route stage: a session remembers what was found for its direction", "[pipeline]") {
     constexpr std::uint16_t kOld = session::kOldNextHop;
-        const char* what;
     const struct {
+        const char* what;
         std::uint16_t flags, generation, before[2], after[2];
     } cases[] = {
         {"forward, fresh: the other direction stays", 0, 9, {0, kRight}, {kLeft, kRight}},
