@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/log.h"
 
 namespace cachewire::control {
 
@@ -52,10 +53,19 @@ class Descriptor {
     int fd_;
 };
 
+// The process on the other end, as the kernel knows it.
+std::string peer_of(int connection) {
+    ucred peer = {};
+    socklen_t length = sizeof(peer);
+    if (::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return "pid unknown";
+    return fmt::format("pid {}, uid {}", peer.pid, peer.uid);
+}
+
 struct Client {
-    explicit Client(int connection) : fd(connection) {}
+    explicit Client(int connection) : fd(connection), peer(peer_of(connection)) {}
 
     Descriptor fd;
+    std::string peer;
     std::string input;
     std::string output;
     bool closing = false;  // nothing more is read; closed once the output is out
@@ -63,6 +73,26 @@ struct Client {
 
     [[nodiscard]] bool has_line() const { return input.find('\n') != std::string::npos; }
 };
+
+// JSON escapes control characters, so a client can't begin a line of its own in the log.
+std::string for_log(const Json& json) {
+    constexpr std::size_t kMaxBytes = 400;
+    std::string text = json.dump(-1, ' ', true, Json::error_handler_t::replace);
+    if (text.size() > kMaxBytes) text.replace(kMaxBytes, std::string::npos, "...");
+    return text;
+}
+
+// Who asked for what and what came of it, as for a reload by signal.
+void log_request(const std::string& peer, const Json& request, const Json& answer) {
+    if (answer.value("ok", false)) {
+        Json result = answer;
+        for (const char* key : {"ok", "diagnostics", "text"}) result.erase(key);
+        base::log_info("control socket: {}: {}: done {}", peer, for_log(request), for_log(result));
+    } else {
+        base::log_warning("control socket: {}: {}: refused: {}", peer, for_log(request),
+                          for_log(answer.value("error", Json("no reason given"))));
+    }
+}
 
 Json refusal(std::string_view text) { return {{"ok", false}, {"error", text}}; }
 
@@ -147,7 +177,8 @@ struct ControlSocket::Impl {
     std::map<std::string, Command> commands;
     std::list<Client> clients;
 
-    Json run(const std::string& line) const;
+    Json run(const std::string& peer, const std::string& line) const;
+    Json run(const Json& request) const;
     void read(Client& client) const;
     void write(Client& client) const;
     void serve(Client& client) const;
@@ -168,8 +199,14 @@ ControlSocket::~ControlSocket() { ::unlink(impl_->path.c_str()); }
 
 void ControlSocket::add(const std::string& command, Command handler) { impl_->commands[command] = std::move(handler); }
 
-Json ControlSocket::Impl::run(const std::string& line) const {
+Json ControlSocket::Impl::run(const std::string& peer, const std::string& line) const {
     const Json request = Json::parse(line, nullptr, false);
+    Json result = run(request);
+    log_request(peer, request, result);
+    return result;
+}
+
+Json ControlSocket::Impl::run(const Json& request) const {
     if (!request.is_object()) return refusal("a request is one JSON object a line");
     const auto name = request.find("command");
     if (name == request.end() || !name->is_string()) return refusal("the request has no \"command\"");
@@ -228,7 +265,7 @@ void ControlSocket::Impl::serve(Client& client) const {
     if (end != std::string::npos && end <= kMaxLineBytes) {
         const std::string line = client.input.substr(0, end);
         client.input.erase(0, end + 1);
-        if (line.find_first_not_of(" \t\r") != std::string::npos) answer(client, run(line));
+        if (line.find_first_not_of(" \t\r") != std::string::npos) answer(client, run(client.peer, line));
     } else if (client.input.size() > kMaxLineBytes) {
         answer(client, refusal(fmt::format("the line is longer than {} bytes", kMaxLineBytes)));
         client.input.clear();

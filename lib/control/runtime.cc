@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "control/object_status.h"
 #include "control/restart.h"
 #include "control/status.h"
 
@@ -64,6 +65,13 @@ unsigned mbufs_needed(const config::Config& config, std::size_t workers) {
     return static_cast<unsigned>(n);
 }
 
+void log_diagnostics(const Runtime::ReloadResult& result) {
+    for (const auto& diagnostic : result.diagnostics) {
+        const bool wrong = diagnostic.severity == config::Diagnostic::Severity::error;
+        base::log_line(wrong ? base::LogLevel::error : base::LogLevel::warning, config::to_string(diagnostic));
+    }
+}
+
 }  // namespace
 
 Runtime::Runtime(config::Config config, std::vector<unsigned> lcores)
@@ -79,6 +87,7 @@ Runtime::Runtime(config::Config config, std::vector<unsigned> lcores)
     add_endpoints(*endpoints_, *this);
     add_session_endpoints(*endpoints_, *this);
     add_memo_endpoints(*endpoints_, *this);
+    add_object_endpoints(*endpoints_, *this);
 }
 
 Runtime::~Runtime() {
@@ -185,8 +194,10 @@ void Runtime::change_ports(const config::Config& from, const config::Config& to)
 void Runtime::add_commands() {
     add_session_commands(*control_socket_, *this);
     add_memo_commands(*control_socket_, *this);
+    add_config_command(*control_socket_, *this);
     control_socket_->add("reload", [this](const ControlSocket::Json& request) {
         const ReloadResult result = reload(wants_dry_run(request));
+        log_diagnostics(result);
         ControlSocket::Json answer = {{"ok", result.ok}, {"generation", result.generation}};
         if (!result.error.empty()) answer["error"] = result.error;
         for (const auto& diagnostic : result.diagnostics)
@@ -207,7 +218,8 @@ Runtime::View Runtime::view() const {
             pool_,
             pool_low_water_,
             session_growth_,
-            builder_->memoize_override()};
+            builder_->memoize_override(),
+            restart_pending_};
 }
 
 std::string Runtime::finish_grace_period() {
@@ -237,6 +249,10 @@ Runtime::ReloadResult Runtime::reload(bool dry_run) {
         return result;
     }
     if (const auto keys = needs_restart(config_, *loaded.config); !keys.empty()) {
+        if (!dry_run) {
+            const std::lock_guard lock(mutex_);
+            restart_pending_ = keys.size();
+        }
         result.error = "needs a restart, so nothing was applied:";
         for (const auto& key : keys) result.error += " " + key;
         return result;
@@ -258,6 +274,7 @@ Runtime::ReloadResult Runtime::reload(bool dry_run) {
         if (!dry_run) {
             publisher_->publish(builder_->commit(std::move(pass)), [this] { builder_->grace_period_over(); });
             config_ = std::move(*loaded.config);
+            restart_pending_ = 0;
             result.generation = ++generation_;
         }
         result.ok = true;
@@ -296,10 +313,7 @@ void Runtime::handle_signals() {
             continue;
         }
         const ReloadResult result = reload(false);
-        for (const auto& diagnostic : result.diagnostics) {
-            const bool wrong = diagnostic.severity == config::Diagnostic::Severity::error;
-            base::log_line(wrong ? base::LogLevel::error : base::LogLevel::warning, config::to_string(diagnostic));
-        }
+        log_diagnostics(result);
         if (result.ok) {
             base::log_info("reloaded {}: generation {}", config_.path, result.generation);
         } else {

@@ -79,6 +79,7 @@ class Runtime {
         std::uint64_t pool_low_water;  // fewest free mbufs seen, sampled ten times a second
         const SessionGrowth& session_growth;
         std::optional<bool> memoize_override;
+        std::uint64_t restart_pending;  // keys of the file that the last reload was refused for; 0 after one that was accepted
     };
     template <class F>
     auto with_view(F&& f) {
@@ -127,6 +128,7 @@ class Runtime {
     std::optional<RouteFeed> route_feed_;
     State state_ = State::starting;
     std::uint64_t generation_ = 1;
+    std::uint64_t restart_pending_ = 0;
 };
 
 }  // namespace cachewire::control

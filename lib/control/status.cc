@@ -43,7 +43,7 @@ Json info(const View& v) {
             {"config_sha256", v.config.sha256},
             {"config_generation", v.generation},
             {"overrides", v.memoize_override ? 1u : 0u},
-            {"restart_pending", 0u},
+            {"restart_pending", v.restart_pending},
             {"workers", static_cast<std::uint64_t>(v.workers.all().size())}};
 }
 

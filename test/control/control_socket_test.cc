@@ -2,6 +2,7 @@
 #include "control/control_socket.h"
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -16,6 +17,8 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <rte_log.h>
 
 #include "base/error.h"
 #include "support/catch.h"
@@ -96,7 +99,60 @@ std::unique_ptr<ControlSocket> echo_socket(const std::string& path) {
     return socket;
 }
 
+// What is logged while it lives.
+class Log {
+  public:
+    Log() : stream_(::open_memstream(&text_, &size_)) { ::rte_openlog_stream(stream_); }
+    ~Log() {
+        ::rte_openlog_stream(nullptr);
+        std::fclose(stream_);
+        std::free(text_);
+    }
+    Log(const Log&) = delete;
+    Log& operator=(const Log&) = delete;
+    std::string text() {
+        std::fflush(stream_);
+        return {text_, size_};
+    }
+
+  private:
+    char* text_ = nullptr;
+    std::size_t size_ = 0;
+    std::FILE* stream_;
+};
+
 }  // namespace
+
+TEST_CASE("control socket: who asked, for what and what came of it is logged", "[control]") {
+    const Folder folder;
+    const auto socket = echo_socket(folder.socket());
+    const std::string who = "cachewire: info: control socket: pid " + std::to_string(::getpid()) + ", uid " +
+                            std::to_string(::getuid()) + ": ";
+    const std::string warned = "cachewire: warning: " + who.substr(who.find("control"));
+    const std::vector<std::pair<std::string, std::string>> cases = {
+        {R"({"command":"echo","text":"a\nb"})", who + R"({"command":"echo","text":"a\nb"}: done {})"
+                                                      "\n"},
+        {R"({"command":"refuse"})", warned + R"({"command":"refuse"}: refused: "no")"
+                                             "\n"},
+        {R"({"command":"fail"})", warned + R"({"command":"fail"}: refused: "it \ufffd can't")"
+                                           "\n"},
+        {"nonsense", warned + R"(<discarded>: refused: "a request is one JSON object a line")"
+                              "\n"},
+    };
+    for (const auto& [sent, logged] : cases) {
+        INFO(sent);
+        Log log;
+        Client client(folder.socket());
+        REQUIRE(client.send(sent + "\n"));
+        turn(*socket);
+        CHECK(log.text() == logged);
+    }
+    Log log;
+    Client client(folder.socket());
+    REQUIRE(client.send(R"({"command":"echo","text":")" + std::string(5000, 'x') + "\"}\n"));
+    turn(*socket);
+    CHECK(log.text().size() < 600);
+}
 
 TEST_CASE("control socket: one JSON object a line gets one a line back", "[control]") {
     const Folder folder;

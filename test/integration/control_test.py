@@ -167,6 +167,92 @@ class Control(harness.Case):
             cachewire.write(config)
         self.cwctl(cachewire, "show", "info", status=3)
 
+    def test_the_log_says_who_changed_what(self):
+        with self.running() as (cachewire, config):
+            cachewire.write(denying(config, 54))
+            self.cwctl(cachewire, "reload")
+            self.cwctl(cachewire, "memoize", "off")
+            self.cwctl(cachewire, "sessions", "kill", "proto=tcp")
+            cachewire.write("version: 1\nprots: []\n")
+            self.cwctl(cachewire, "reload", status=1)
+            log = "".join(cachewire.output())
+            who = rf"control socket: pid \d+, uid {os.getuid()}: "
+            for line in (r'info: WHO\{"command":"reload","dry_run":false\}: done \{"generation":2\}', r'info: WHO\{"command":"memoize","on":false\}: done',
+                         r'info: WHO\{"command":"sessions_kill","filter":"proto=tcp"\}: done \{"killed":0\}', r"error: .*:2:1: error: prots: unknown key",
+                         r'warning: WHO\{"command":"reload","dry_run":false\}: refused: "the file has errors'):
+                self.assertRegex(log, line.replace("WHO", who))
+
+    def test_keys_that_wait_for_a_restart_are_counted(self):
+        def pending():
+            return cachewire.ask("/cachewire/info")["restart_pending"]
+        with self.running() as (cachewire, config):
+            self.assertEqual(pending(), 0)
+            changed = copy.deepcopy(config)
+            changed["sessions"]["capacity"] = 8192
+            changed["memory"]["mbufs"] = 8192
+            cachewire.write(changed)
+            self.assertFalse(cachewire.control(command="reload", dry_run=True)["ok"])
+            self.assertEqual(pending(), 0)
+            answer = cachewire.control(command="reload")
+            self.assertIn("sessions.capacity", answer["error"])
+            self.assertEqual(pending(), 2)
+            cachewire.write("version: 1\n")  # wrong: nothing new is known
+            self.assertFalse(cachewire.control(command="reload")["ok"])
+            self.assertEqual(pending(), 2)
+            cachewire.write(config)
+            self.assertTrue(cachewire.control(command="reload")["ok"])
+            self.assertEqual(pending(), 0)
+
+    def test_objects_are_listed(self):
+        folder = self.folder()
+        config = router(folder)
+        config["tenants"][0].update(policer={"in": "slow", "out": "wide"}, quota={"sessions": 100}, sessions="track")
+        config["tenants"].append({"name": "idle", "id": 7, "match": []})
+        config["qos"] = {"policers": [{"name": "slow", "rate": "1Mbit", "burst": "3000B"}, {"name": "wide", "rate": "100Gbit", "burst": "1GiB"}, {"name": "unused", "rate": "1Gbit"}]}
+        with Cachewire(config, folder=folder) as cachewire:
+            cachewire.wait("violations", lambda c: c.ask("/cachewire/qos/stats")["0"]["violate_packets"] > 1000)
+            interfaces = cachewire.ask("/cachewire/interface/list")
+            self.assertEqual([interfaces[str(n)]["name"] for n in range(2)], ["i0", "i1"])
+            self.assertEqual(interfaces["1"], {"name": "i1", "tenant": "all", "port": "p1", "vlan": 0, "inner_vlan": 0, "mtu": 1500, "mac": MAC[1], "admin": "up",
+                                               "addresses": ["10.2.0.1/16", "2001:db8:2::1/64"]})
+            self.assertEqual(len(cachewire.ask("/cachewire/interface/list,all")), 2)
+            self.assertEqual(cachewire.ask("/cachewire/interface/list,idle"), {})
+            self.assertEqual(list(cachewire.ask("/cachewire/interface/list,all,1,1")), ["1"])
+            tenant = cachewire.ask("/cachewire/tenant/stats,all")
+            fixed = {"name": "all", "id": 1, "sessions_quota": 100, "new_sessions_per_second_quota": "none", "session_mode": "track", "acl": "list", "policer_in": "slow", "policer_out": "wide"}
+            self.assertEqual({key: tenant[key] for key in fixed}, fixed)
+            self.assertEqual([cachewire.ask("/cachewire/tenant/list")[str(n)]["name"] for n in range(2)], ["all", "idle"])
+            policers = cachewire.ask("/cachewire/qos/stats")
+            self.assertEqual([(p["policer"], p["tenant"], p["direction"]) for p in policers.values()], [("slow", "all", "in"), ("wide", "all", "out")])
+            slow = cachewire.ask("/cachewire/qos/stats,slow")["0"]
+            self.assertEqual((slow["rate_bps"], slow["burst_bytes"], slow["exceed_packets"], slow["exceed_bytes"]), (1000000, 3000, 0, 0))
+            self.assertEqual(slow["violate_bytes"] % slow["violate_packets"], 0)  # all frames are as long
+            self.assertEqual(cachewire.ask("/cachewire/qos/stats,unused"), {})
+            for wrong in ("interface/list,nobody", "tenant/stats", "tenant/stats,nobody", "qos/stats,nobody", "qos/stats,slow,x"):
+                self.assertIn("error", cachewire.ask(f"/cachewire/{wrong}"), wrong)
+            for what in ("interfaces", "tenants", "qos"):
+                self.assertIn("all", self.cwctl(cachewire, "show", what))
+            with open(cachewire.config_path, encoding="utf-8") as file:
+                text = file.read()
+            shown = json.loads(self.cwctl(cachewire, "-j", "show", "config"))
+            self.assertEqual((shown["text"], shown["generation"], shown["sha256"]), (text, 1, cachewire.ask("/cachewire/info")["config_sha256"]))
+            header, body = self.cwctl(cachewire, "show", "config").split("\n", 1)
+            self.assertTrue(header.startswith(f"# {cachewire.config_path}, generation 1, sha256 "), header)
+            self.assertEqual(body.rstrip("\n"), text)
+            result = cachewire.stop()
+            self.assertEqual(result.status, 0, result)
+
+    def test_show_offers_what_answers_and_nothing_else(self):
+        with self.running() as (cachewire, _):
+            offered = self.cwctl(cachewire, "show", "nonsense", status=2).split("there are: ")[1].strip().split(", ")
+            self.assertGreater(len(offered), 10)
+            for what in offered:
+                with self.subTest(show=what):
+                    self.cwctl(cachewire, "show", what)
+            for what in {"acl", "routes", "neighbors", "services"} - set(offered):
+                with self.subTest(show=what):
+                    self.assertIn("not supported yet", self.cwctl(cachewire, "show", what, status=2))
+
     def test_the_stock_client_works(self):
         client = shutil.which("dpdk-telemetry.py")
         if client is None:
