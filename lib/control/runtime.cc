@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/runtime.h"
 
+#include <algorithm>
 #include <csignal>
 #include <map>
 #include <stdexcept>
@@ -49,6 +50,14 @@ bool wants_dry_run(const ControlSocket::Json& request) {
         dry_run = value.get<bool>();
     }
     return dry_run;
+}
+
+bool has_nic(const config::Config& config) {
+    std::string why;
+    return std::any_of(config.ports.begin(), config.ports.end(), [&](const auto& port) {
+        const auto device = port::parse_device(port.device, why);
+        return device && device->kind == port::DeviceKind::pci;
+    });
 }
 
 // Enough for every descriptor ring full at once, every TX buffer full, every lcore's cache full, and bursts in between.
@@ -121,7 +130,7 @@ std::string Runtime::ledger_text() const { return control::ledger_text(ledger_su
 
 void Runtime::start_ports() {
     pool_ = port::make_mempool("cachewire_mbufs", mbufs_needed(config_, lcores_.size()), config_.memory.mempool_cache,
-                               config_.memory.mbuf_size, SOCKET_ID_ANY);
+                               config_.memory.mbuf_size, SOCKET_ID_ANY, has_nic(config_));
     pool_low_water_ = rte_mempool_avail_count(pool_);
     std::map<std::string, PortInfo> infos;
     for (const config::Port& from : config_.ports) {

@@ -30,6 +30,7 @@ struct KernelWish {
     std::uint16_t queues = 1;  // pairs
     std::uint16_t mtu = 1500;
     std::uint16_t mbuf_size = 2176;
+    bool pool_has_gaps = false;
     bool xdp_failed = false;    // it was tried, and the device did not start
     bool xdp_too_dear = false;  // each opening costs the pool buffers that the driver never gives back
 };

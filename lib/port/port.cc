@@ -83,6 +83,7 @@ void EthPort::open_kernel() {
     wish.queues = config_.rx_queues;
     wish.mtu = config_.mtu;
     wish.mbuf_size = config_.mbuf_size;
+    wish.pool_has_gaps = !lies_side_by_side(pool_);
     wish.xdp_too_dear = had_xdp_ && xdp_too_dear();
     for (;;) {
         const KernelFacts facts = probe_interface(wish.interface);
@@ -146,6 +147,10 @@ void EthPort::start_device(const Device& device) {
     rte_eth_dev_info info{};
     require(rte_eth_dev_info_get(id_, &info), config_, "rte_eth_dev_info_get");
     driver_ = info.driver_name;
+    if (driver_ == "net_af_xdp" && !lies_side_by_side(pool_))
+        fail(config_,
+             "AF_XDP wants buffers in one piece of memory, and beside a NIC (a PCI address in `ports`) they have gaps: use "
+             "net_af_packet, or a process of its own");
     check_queues(config_, info);
     check_mtu(config_, info, config_.mtu);
     const rte_eth_conf conf = device_configuration(config_, info);

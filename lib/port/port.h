@@ -147,6 +147,11 @@ class EthPort {
 
 // Data mbufs of `data_room` bytes on `socket_id`. The count is the caller's; throws base::MachineError with the memory
 // needed.
-rte_mempool* make_mempool(const std::string& name, unsigned mbufs, unsigned cache, unsigned mbuf_size, int socket_id);
+// `for_nics`: a device reads it by physical address.
+rte_mempool* make_mempool(const std::string& name, unsigned mbufs, unsigned cache, unsigned mbuf_size, int socket_id,
+                          bool for_nics = false);
+// One piece of memory without gaps. net_af_xdp reckons with it: the kernel refuses a buffer behind size * number, and it
+// never comes back.
+bool lies_side_by_side(rte_mempool* pool);
 
 }  // namespace cachewire::port

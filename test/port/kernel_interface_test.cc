@@ -36,6 +36,8 @@ TEST_CASE("kernel interface: AF_XDP where it works, else AF_PACKET, and why", "[
     };
     KernelWish failed = wish();
     failed.xdp_failed = true;
+    KernelWish gaps = wish();
+    gaps.pool_has_gaps = true;
     KernelWish dear = wish();
     dear.xdp_too_dear = true;
     const Case cases[] = {
@@ -60,6 +62,7 @@ TEST_CASE("kernel interface: AF_XDP where it works, else AF_PACKET, and why", "[
          "DPDK's driver net_af_xdp is not in "},
         {"no such socket", wish(), [](KernelFacts& f) { f.no_xdp_socket = "the kernel was built without it"; },
          KernelDriver::af_packet, "AF_XDP sockets: the kernel was built without it"},
+        {"buffers for a NIC", gaps, [](KernelFacts&) {}, KernelDriver::af_packet, "wants buffers in one piece of memory"},
         {"its buffers are too dear", dear, [](KernelFacts&) {}, KernelDriver::af_packet, "the pool runs low"},
         {"it was tried", failed, [](KernelFacts&) {}, KernelDriver::af_packet, "AF_XDP did not start on it"},
     };

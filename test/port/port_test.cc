@@ -162,6 +162,23 @@ TEST_CASE("port: stop leaves no mbuf in a ring", "[port]") {
     CHECK(rte_mempool_avail_count(test_pool()) == before);
 }
 
+TEST_CASE("mempool: buffers lie side by side, but for a NIC's", "[port]") {
+    test::ensure_eal();
+    rte_mempool* dense = make_mempool("dense", 4095, 64, 2176, SOCKET_ID_ANY);
+    rte_mempool* gaps = make_mempool("gaps", 4095, 64, 2176, SOCKET_ID_ANY, true);
+    CHECK(lies_side_by_side(dense));
+    CHECK_FALSE(lies_side_by_side(gaps));  // 4 KB pages here, and none goes over one
+    for (rte_mempool* pool : {dense, gaps}) {
+        CHECK(rte_mempool_avail_count(pool) == 4095);
+        rte_mbuf* mbuf = rte_pktmbuf_alloc(pool);
+        REQUIRE(mbuf != nullptr);
+        CHECK(rte_pktmbuf_tailroom(mbuf) == 2048);
+        CHECK(rte_pktmbuf_headroom(mbuf) == 128);
+        rte_pktmbuf_free(mbuf);
+        rte_mempool_free(pool);
+    }
+}
+
 TEST_CASE("mempool: an error says how much memory is needed and how to get it", "[port]") {
     test::ensure_eal();
     const auto error_of_pool = [](unsigned mbufs, unsigned cache, unsigned size) -> std::string {
