@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -48,6 +49,9 @@ struct Advice {
     std::string_view text;
 };
 
+constexpr std::string_view kRefusedArgument =
+    "EAL refuses an argument, see its message above; `cachewire -h -- --config FILE` lists EAL's";
+
 // The first that fits: what causes others stands first. A runtime folder that can't be made is told as wrong arguments.
 constexpr std::array kAdvice = {
     Advice{
@@ -59,10 +63,8 @@ constexpr std::array kAdvice = {
     Advice{"Operation not permitted", base::ExitStatus::machine,
            "a permission is missing (see EAL's message above): run as root, or with `--no-huge` for devices that need "
            "none"},
-    Advice{"Invalid 'command line' arguments", base::ExitStatus::usage,
-           "EAL refuses an argument, see its message above; `cachewire -h -- --config FILE` lists EAL's"},
-    Advice{"Error parsing command line", base::ExitStatus::usage,
-           "EAL refuses an argument, see its message above; `cachewire -h -- --config FILE` lists EAL's"},
+    Advice{"Invalid 'command line' arguments", base::ExitStatus::usage, kRefusedArgument},
+    Advice{"Error parsing command line", base::ExitStatus::usage, kRefusedArgument},
     Advice{"hugepage", base::ExitStatus::machine,
            "there are not enough huge pages: `echo 512 > /proc/sys/vm/nr_hugepages` reserves 1 GiB (and `mount -t "
            "hugetlbfs none "
@@ -79,16 +81,49 @@ constexpr std::array kAdvice = {
 
 }  // namespace
 
-base::Error explain_eal_failure(std::string_view log, const std::string& reason) {
-    for (const Advice& advice : kAdvice)
-        if (log.find(advice.said) != std::string_view::npos)
+base::Error explain_eal_failure(const EalSources& sources, std::string_view log, const std::string& reason) {
+    for (const Advice& advice : kAdvice) {
+        if (log.find(advice.said) == std::string_view::npos) continue;
+        if (advice.status != base::ExitStatus::usage || who_is_wrong(sources, log) == base::ExitStatus::usage)
             return {advice.status, fmt::format("EAL did not start: {}", advice.text)};
+        return {base::ExitStatus::configuration,
+                fmt::format("EAL refuses an argument of the file's `eal: {}`, see its message above",
+                            to_shell(sources.file))};
+    }
     return base::MachineError(fmt::format("EAL did not start ({}): see its messages above", reason));
 }
 
+namespace {
+
+// EAL answers a wrong argument with its whole usage on stdout, 120 lines that bury the one that says what is wrong.
+class QuietStdout {
+  public:
+    explicit QuietStdout(bool quiet) {
+        if (!quiet) return;
+        std::fflush(stdout);
+        kept_ = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+        const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        if (kept_ >= 0 && null >= 0) dup2(null, STDOUT_FILENO);
+        if (null >= 0) close(null);
+    }
+    ~QuietStdout() {
+        if (kept_ < 0) return;
+        std::fflush(stdout);
+        dup2(kept_, STDOUT_FILENO);
+        close(kept_);
+    }
+    QuietStdout(const QuietStdout&) = delete;
+    QuietStdout& operator=(const QuietStdout&) = delete;
+
+  private:
+    int kept_ = -1;
+};
+
+}  // namespace
+
 void log_to_stderr() { rte_openlog_stream(recording_stream()); }
 
-Eal::Eal(const std::vector<std::string>& arguments) {
+Eal::Eal(const std::vector<std::string>& arguments, const EalSources& sources) {
     rte_set_application_usage_hook([](const char*) { std::fputs(usage_text().c_str(), stdout); });
     // EAL keeps pointers to its arguments and permutes them: they live as long as the process.
     static std::vector<std::string> words;
@@ -100,22 +135,27 @@ Eal::Eal(const std::vector<std::string>& arguments) {
     argv.push_back(nullptr);
 
     recorder().recording = true;
-    const int rc = rte_eal_init(static_cast<int>(words.size()), argv.data());
+    const bool quiet = !asks_for_help(arguments);
+    const int rc = [&] {
+        const QuietStdout during(quiet);
+        return rte_eal_init(static_cast<int>(words.size()), argv.data());
+    }();
     recorder().recording = false;
-    if (rc < 0) throw explain_eal_failure(recorder().text, rte_strerror(rte_errno));
+    if (rc < 0) throw explain_eal_failure(sources, recorder().text, rte_strerror(rte_errno));
     recorder().text.clear();
     // `--proc-type auto` beside a running instance: this process would set up the other one's ports anew.
     if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
         rte_eal_cleanup();
         throw base::MachineError(
-            "another process runs under the same file prefix, and cachewire is none of its secondaries: end it, or give "
+            "another process runs under the same file prefix, and cachewire is none of its secondaries: end it, or "
+            "give "
             "this one its own with `--file-prefix NAME`");
     }
 }
 
-// No rte_eal_cleanup(): it unmaps memory that DPDK's own telemetry commands read on threads which nothing can stop, so a client
-// that asks at that moment ends the process by a fault. Ports are closed by their owner; what is left behind is what a killed
-// process leaves, and the next start takes it over.
+// No rte_eal_cleanup(): it unmaps memory that DPDK's own telemetry commands read on threads which nothing can stop, so
+// a client that asks at that moment ends the process by a fault. Ports are closed by their owner; what is left behind
+// is what a killed process leaves, and the next start takes it over.
 Eal::~Eal() = default;
 
 }  // namespace cachewire::app

@@ -1,19 +1,21 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// EAL for the program's life: started with the merged arguments, cleaned up at the end. What EAL says goes to stderr;
+// EAL for the program's life: started with the merged arguments. What EAL says goes to stderr;
 // when it refuses to start, what it said is turned into a sentence on what a person can do.
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "app/eal_arguments.h"
 #include "base/error.h"
 
 namespace cachewire::app {
 
 class Eal {
   public:
-    // Throws base::Error: status usage for arguments that EAL refuses, machine for the rest.
-    explicit Eal(const std::vector<std::string>& arguments);
+    // `sources`: where the arguments came from. Throws base::Error: for arguments that EAL refuses status configuration or usage,
+    // after the place they came from; machine for the rest.
+    Eal(const std::vector<std::string>& arguments, const EalSources& sources);
     ~Eal();
     Eal(const Eal&) = delete;
     Eal& operator=(const Eal&) = delete;
@@ -23,6 +25,6 @@ class Eal {
 void log_to_stderr();
 
 // The error that stands for what EAL logged before it gave up.
-base::Error explain_eal_failure(std::string_view log, const std::string& reason);
+base::Error explain_eal_failure(const EalSources& sources, std::string_view log, const std::string& reason);
 
 }  // namespace cachewire::app

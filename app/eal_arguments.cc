@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 
 namespace cachewire::app {
 
@@ -134,11 +135,23 @@ class Parser {
         return token[1] == '-' ? read_long(std::move(option)) : read_short(std::move(option));
     }
 
+    static std::string unknown(const std::string& name) {
+        std::vector<std::string_view> names;
+        for (const OptionKind& kind : kOptions)
+            if (kind.name.size() > 1) names.push_back(kind.name);
+        const std::string_view near = base::nearest(name, names);
+        return fmt::format("\"--{}\" is no EAL option{}", name,
+                           near.empty() ? "" : fmt::format("; did you mean \"--{}\"?", near));
+    }
+
     Option read_long(Option option) {
         const std::string& token = option.tokens.front();
         const auto equals = token.find('=');
         option.name = token.substr(2, equals == std::string::npos ? std::string::npos : equals - 2);
         const auto kind = find_option(option.name, true);
+        // The table knows every option to 25.11. A later one can still be given on the command line, where EAL judges
+        // it.
+        if (!kind && status_ == base::ExitStatus::configuration) fail(unknown(option.name));
         if (kind) option.name = kind->name;
         option.group = kind ? std::string(kind->group) : option.name;
         if (equals != std::string::npos)
@@ -249,6 +262,31 @@ std::vector<std::string> merge_eal_arguments(const EalSources& sources) {
     merged.insert(merged.end(), of_ports.begin(), of_ports.end());
     append(merged, command_line);
     return merged;
+}
+
+base::ExitStatus who_is_wrong(const EalSources& sources, std::string_view log) {
+    const auto command_line = Parser(sources.command_line, base::ExitStatus::usage, "command line").all();
+    const auto file =
+        without_replaced(Parser(sources.file, base::ExitStatus::configuration, "`eal:`").all(), command_line);
+    if (command_line.empty()) return base::ExitStatus::configuration;
+    const auto is_named = [log](const Option& option) {
+        const std::string name = (option.name.size() > 1 ? "--" : "-") + option.name;
+        for (auto at = log.find(name); at != std::string_view::npos; at = log.find(name, at + 1)) {
+            const std::string_view rest = log.substr(at + name.size());
+            if (rest.empty() || std::string_view(" \n,:;='\"").find(rest.front()) != std::string_view::npos)
+                return true;
+        }
+        return false;
+    };
+    const bool file_is_named = std::any_of(file.begin(), file.end(), is_named);
+    const bool line_is_named = std::any_of(command_line.begin(), command_line.end(), is_named);
+    return file_is_named && !line_is_named ? base::ExitStatus::configuration : base::ExitStatus::usage;
+}
+
+bool asks_for_help(const std::vector<std::string>& arguments) {
+    const auto options = Parser(arguments, base::ExitStatus::usage, "EAL").all();
+    return std::any_of(options.begin(), options.end(),
+                       [](const Option& option) { return option.group == "help" || option.group == "version"; });
 }
 
 std::string to_shell(const std::vector<std::string>& arguments) {

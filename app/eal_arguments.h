@@ -4,8 +4,10 @@
 // line. Options that mean the same thing or exclude each other form a group; one on the command line replaces the
 // file's whole group, because EAL takes such options once. Pure functions: no EAL, no machine.
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "port/port.h"
 
 namespace cachewire::app {
@@ -19,6 +21,13 @@ struct EalSources {
 // In EAL's order: file, ports, command line. Throws base::Error: status configuration for what the file got wrong,
 // usage for the command line.
 std::vector<std::string> merge_eal_arguments(const EalSources& sources);
+
+// EAL refused an argument and logged why: status configuration when it came from the file, else usage. EAL does not always
+// name the option; then the command line, if it has any, is the nearer suspect.
+base::ExitStatus who_is_wrong(const EalSources& sources, std::string_view log);
+
+// -h, -v: EAL prints and ends the process.
+bool asks_for_help(const std::vector<std::string>& arguments);
 
 // One line that a shell would take as it stands.
 std::string to_shell(const std::vector<std::string>& arguments);

@@ -105,10 +105,11 @@ int run(const RunArguments& arguments) {
     control::Signals::block();
     const auto config = load(arguments.config);
     if (!config) return static_cast<int>(base::ExitStatus::configuration);
-    const auto eal_line = merge_eal_arguments({config->eal, devices_of(*config), arguments.eal});
+    const EalSources sources{config->eal, devices_of(*config), arguments.eal};
+    const auto eal_line = merge_eal_arguments(sources);
     log_to_stderr();
     base::log_info("EAL arguments: {}", to_shell(eal_line));
-    const Eal eal(eal_line);
+    const Eal eal(eal_line, sources);
     const Pdump pdump(unshared_by(eal_line));
     forward(arguments, *config);
     return static_cast<int>(base::ExitStatus::ok);

@@ -196,6 +196,7 @@ struct Config {
     std::string sha256;
     std::shared_ptr<const std::string> text;  // of the file; null when it is longer than kMaxKeptBytes
     std::vector<std::string> eal;
+    unsigned eal_line = 0, eal_column = 0;  // where it stands; EAL's options are judged by app
     Workers workers;
     Memory memory;
     Pipeline pipeline;

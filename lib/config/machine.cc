@@ -26,6 +26,10 @@ bool looks_typed(std::string_view text) {
 }
 
 void read_eal(Loading& loading, const std::optional<Value>& value) {
+    if (value) {
+        loading.config.eal_line = value->node->line;
+        loading.config.eal_column = value->node->column;
+    }
     for (const Value& item : read_list(loading.reporter, value)) {
         const auto text = read_scalar(loading.reporter, item, "text");
         if (!text) continue;

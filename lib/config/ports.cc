@@ -73,6 +73,21 @@ std::string read_device(Reporter& reporter, const std::optional<Value>& value, s
     return identity;
 }
 
+// What the start would find out, of devices that are the same everywhere. Others' limits are known when they are
+// opened.
+void check_mtu(Reporter& reporter, const std::optional<Value>& value, const Port& port, const Memory& memory) {
+    constexpr unsigned kHeaders = 22;    // Ethernet and two tags
+    constexpr unsigned kHeadroom = 128;  // in front of each frame, as DPDK is built
+    if (!value) return;
+    // One buffer a frame: it has no scatter.
+    const unsigned needed = port.mtu + kHeaders + kHeadroom;
+    if (port.device.starts_with("net_null") && needed > memory.mbuf_size)
+        reporter.error(
+            *value, fmt::format("frames of {} bytes and {} of headers go over one buffer, and net_null does not spread "
+                                "them; allowed: up to {}, or `memory: mbuf_size` of at least {}",
+                                port.mtu, kHeaders, memory.mbuf_size - kHeaders - kHeadroom, needed));
+}
+
 }  // namespace
 
 void read_ports(Loading& loading, const MapReader& top) {
@@ -97,6 +112,7 @@ void read_ports(Loading& loading, const MapReader& top) {
         read_number(reporter, map.get("txd"), port.txd, 32, 32768);
         // RFC 791: every link carries 68 bytes.
         read_number(reporter, map.get("mtu"), port.mtu, 68, 65535);
+        check_mtu(reporter, map.get("mtu"), port, loading.config.memory);
         read_bool(reporter, map.get("promiscuous"), port.promiscuous);
         read_choice(reporter, map.get("admin"), port.admin_up, kAdmin);
         if (const auto mac = map.get("mac"); !is_auto(mac)) port.mac = read_mac(reporter, mac, "auto, or ");

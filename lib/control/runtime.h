@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
 // A running cachewire: ports, workers, the published configuration, the sockets, and the control loop on the main
-// lcore. EAL is up before it and cleaned up after it. Everything here runs on the main lcore except telemetry handlers,
+// lcore. EAL is up before it and after it. Everything here runs on the main lcore except telemetry handlers,
 // which take `mutex_` and read counters.
 #include <atomic>
 #include <functional>

@@ -62,7 +62,7 @@ TEST_CASE("eal arguments: an option on the command line replaces its group from 
          "--no-pci --log-level=c:8"},
         {"an optional value comes with '=' only", "--huge-unlink -l 0", "", "--huge-unlink=never",
          "-l 0 --no-pci --huge-unlink=never"},
-        {"an option of a later DPDK", "--new-thing 7 -l 0", "", "--new-thing=8", "-l 0 --no-pci --new-thing=8"},
+        {"an option of a later DPDK", "-l 0", "", "--new-thing=8", "-l 0 --no-pci --new-thing=8"},
 
         {"ports are devices", "-l 0-1", "net_tap0,iface=a 0000:03:00.0", "",
          "-l 0-1 -a 0000:03:00.0 --vdev=net_tap0,iface=a"},
@@ -100,6 +100,9 @@ TEST_CASE("eal arguments: what can't be merged is an error of its place", "[app]
         {"-l", "", "", Status::configuration, "`eal:`: -l needs a value"},
         {"0-1", "", "", Status::configuration, "`eal:`: \"0-1\" is no EAL option"},
         {"-l 0 -- --config a", "", "", Status::configuration, "`eal:`: \"--\" is no EAL option"},
+        {"--no-hugh", "", "", Status::configuration,
+         "`eal:`: \"--no-hugh\" is no EAL option; did you mean \"--no-huge\"?"},
+        {"--dance", "", "", Status::configuration, "`eal:`: \"--dance\" is no EAL option"},
         {"", "", "--vdev", Status::usage, "command line: --vdev needs a value"},
         {"", "", "-l 0 1", Status::usage, "command line: \"1\" is no EAL option"},
         {"", "", "-i", Status::usage, "command line: \"-i\" is no EAL option; `-- --help` lists cachewire's own"},
@@ -119,6 +122,32 @@ TEST_CASE("eal arguments: what can't be merged is an error of its place", "[app]
             CHECK(std::string(error.what()).find(c.text) == 0);
         }
     }
+}
+
+TEST_CASE("eal arguments: what EAL refuses is the file's fault or the command line's", "[app]") {
+    struct Case {
+        const char* file;
+        const char* command_line;
+        const char* log;
+        base::ExitStatus status;
+    };
+    using Status = base::ExitStatus;
+    const Case cases[] = {
+        {"--iova-mode=x", "", "EAL: Invalid parameters for --iova-mode", Status::configuration},
+        {"", "--iova-mode=x", "EAL: Invalid parameters for --iova-mode", Status::usage},
+        {"--iova-mode=x", "-l 0-1", "EAL: Invalid parameters for --iova-mode\n", Status::configuration},
+        {"-l 0-1", "--iova-mode=x", "EAL: Invalid parameters for --iova-mode", Status::usage},
+        {"--iova-mode=x", "--iova-mode=y", "EAL: Invalid parameters for --iova-mode", Status::usage},
+        {"-l 0-99", "--no-huge", "EAL: invalid core list", Status::usage},  // not named: the nearer suspect
+        {"--log-level=x", "-m 64", "EAL: Invalid parameters for --log-level-x", Status::usage},  // another one
+    };
+    for (const Case& c : cases) {
+        INFO(c.file << " | " << c.command_line << " | " << c.log);
+        CHECK(app::who_is_wrong({words(c.file), {}, words(c.command_line)}, c.log) == c.status);
+    }
+    CHECK(app::asks_for_help({"-h"}));
+    CHECK(app::asks_for_help({"-l", "0", "--version"}));
+    CHECK_FALSE(app::asks_for_help({"--file-prefix", "-h"}));
 }
 
 TEST_CASE("eal arguments: the logged line can be given to a shell", "[app]") {

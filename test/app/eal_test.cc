@@ -29,9 +29,16 @@ TEST_CASE("eal: a failed start becomes a sentence on what to do", "[app]") {
     };
     for (const Case& c : cases) {
         INFO(c.log);
-        const base::Error error = app::explain_eal_failure(c.log, "unknown");
+        const base::Error error = app::explain_eal_failure({{}, {}, {"-l", "0"}}, c.log, "unknown");
         INFO(error.what());
         CHECK(error.status() == c.status);
         CHECK(std::string(error.what()).find(c.advice) != std::string::npos);
     }
+}
+
+TEST_CASE("eal: an argument of the file is the configuration's fault, and named", "[app]") {
+    const char* const log = "EAL: invalid parameters for --iova-mode\nEAL: FATAL: Invalid 'command line' arguments.\n";
+    const base::Error error = app::explain_eal_failure({{"--iova-mode", "x"}, {}, {}}, log, "unknown");
+    CHECK(error.status() == base::ExitStatus::configuration);
+    CHECK(std::string(error.what()).find("`eal: --iova-mode x`") != std::string::npos);
 }

@@ -116,7 +116,9 @@ const WrongFile kCases[] = {
      "f.yaml:3:41: error: qos.policers[0].shared: not supported yet\n"},
     {kPort, "qos: {policers: [{name: p, rate: 2Mpps}]}\n",
      "f.yaml:3:34: error: qos.policers[0].rate: '2Mpps': packets a second are not supported yet; allowed: 8kbit to "
-     "1Tbit\n"},
+     "1Tbit, in bit, kbit, Mbit, Gbit or Tbit\n"},
+    {kRouter, "routes: [{prefix: 10.0.0.0/8, action: reject}]\n",
+     "f.yaml:4:39: error: routes[0].action: 'reject' is none of the words that are allowed here; allowed: drop\n"},
     {"", "version: 1\nports: [{name: wan, device: 'kernel:'}]\n",
      "f.yaml:2:29: error: ports[0].device: 'kernel:' is not a device; allowed: a Linux interface such as "
      "\"kernel:eth1\", a PCI address such as \"0000:03:00.0\", or a vdev such as \"net_tap0,iface=cw0\"\n"},

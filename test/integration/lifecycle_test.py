@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Start, stop and being killed: exit statuses, signals, what a killed process leaves behind, a second instance."""
+import json
+import os
 import random
 import signal
 import socket
@@ -74,6 +76,22 @@ class Ends(harness.Case):
             self.assertEqual(each.status, 1, each)
             self.assertRegex(each.stderr, rf"(?m)^{path}:3:\d+: error: ports\[0\]\.mtuu: .*mtu")
             self.assertRegex(each.stderr, rf"(?m)^{path}:5:\d+: error: interfaces\[0\]\.port: ")
+
+    def test_a_wrong_eal_option_is_its_owners_fault_and_one_sentence(self):
+        folder, lcores = self.folder(), harness.lcores()
+        for eal, line, status, checked in ((["--no-hugh"], [], 1, 1), (["--vdev"], [], 1, 1), (["--iova-mode=x"], [], 1, 0), ([], ["--iova-mode=x"], 2, 0),
+                                           (["--iova-mode=x"], ["-m", "64"], None, 0), ([], ["--no-hugh"], 2, 0)):
+            with self.subTest(file=eal, line=line):
+                path = f"{folder}/config.yaml"
+                with open(path, "w", encoding="utf-8") as file:
+                    json.dump(harness.router(*SINKS, eal=[*lcores, "--no-huge", "--file-prefix", f"cwtest{os.getpid()}-eal", *eal]), file)
+                result = harness.run(*line, "--", "--config", path)
+                self.assertIn(result.status, (1, 2) if status is None else (status,), result)
+                self.assertLess(len((result.stdout + result.stderr).splitlines()), 10, result)
+                self.assertNotIn("Usage:", result.stdout)
+                self.assertEqual(harness.run("check", path).status, checked)
+        result = harness.run("-h", "--", "--config", path)
+        self.assertIn("--iova-mode", result.stdout)
 
     def test_a_missing_file_ends_with_1(self):
         result = harness.run("--no-huge", "--", "--config", "/nonexistent/cachewire.yaml")
