@@ -13,8 +13,8 @@ namespace cachewire::app {
 
 class Eal {
   public:
-    // `sources`: where the arguments came from. Throws base::Error: for arguments that EAL refuses status configuration or usage,
-    // after the place they came from; machine for the rest.
+    // `sources`: where the arguments came from. Throws base::Error: for arguments that EAL refuses status configuration
+    // or usage, after the place they came from; machine for the rest.
     Eal(const std::vector<std::string>& arguments, const EalSources& sources);
     ~Eal();
     Eal(const Eal&) = delete;

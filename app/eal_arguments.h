@@ -22,8 +22,8 @@ struct EalSources {
 // usage for the command line.
 std::vector<std::string> merge_eal_arguments(const EalSources& sources);
 
-// EAL refused an argument and logged why: status configuration when it came from the file, else usage. EAL does not always
-// name the option; then the command line, if it has any, is the nearer suspect.
+// EAL refused an argument and logged why: status configuration when it came from the file, else usage. EAL does not
+// always name the option; then the command line, if it has any, is the nearer suspect.
 base::ExitStatus who_is_wrong(const EalSources& sources, std::string_view log);
 
 // -h, -v: EAL prints and ends the process.
