@@ -137,13 +137,12 @@ std::string interfaces_text(const Json& answer, bool) {
 }
 
 std::string tenants_text(const Json& answer, bool rate) {
-    Table table({"tenant", "id", rate ? "packets/s" : "packets", rate ? "Mbit/s" : "bytes",
-                 rate ? "dropped/s" : "dropped", "sessions", "quota", "mode", "acl", "policer in", "policer out"});
+    Table table({"tenant", "id", rate ? "dropped/s" : "dropped", "sessions", "quota", "mode", "acl", "policer in",
+                 "policer out"});
     for (const Json& t : answer)
-        table.add({field(t, "name"), field(t, "id"), field(t, "packets"),
-                   rate ? ratio(number(t, "bytes") * 8, 1e6, 1) : field(t, "bytes"), field(t, "dropped"),
-                   field(t, "sessions"), field(t, "sessions_quota"), field(t, "session_mode"), field(t, "acl"),
-                   field(t, "policer_in"), field(t, "policer_out")});
+        table.add({field(t, "name"), field(t, "id"), field(t, "dropped"), field(t, "sessions"),
+                   field(t, "sessions_quota"), field(t, "session_mode"), field(t, "acl"), field(t, "policer_in"),
+                   field(t, "policer_out")});
     return table.empty() ? "no tenants\n" : table.text();
 }
 
