@@ -85,7 +85,7 @@ struct alignas(base::kCacheLine) ColdEntry {
     // for new and stale sessions.
     std::uint16_t in_interface_be;                                         // 0
     std::uint8_t tcp_flags, dscp, icmp_type, icmp_code, match_flags, pcp;  // 2
-    std::uint32_t rule;         // 8   of the verdict, in its list: for counters and requests, written with the outcome
+    std::uint32_t rule;         // 8   number of the rule that the verdict came from (rule_counters.h), or kNone
     std::uint32_t hash;         // 12  to find the buckets again when the session ends
     std::uint64_t created_tsc;  // 16  for requests
     std::uint64_t packets[2];   // 24  totals, without the hot entry's deltas

@@ -13,7 +13,10 @@ namespace cachewire::session {
 inline constexpr std::uint16_t kNoOutcome = 0xffff;
 
 struct Outcome {  // not the rule, not the backend: those are session state
-    bool permit = false;
+    std::uint8_t permit : 1 = 0;
+    std::uint8_t reject : 1 = 0;      // of a deny: the sender is told
+    std::uint8_t by_default : 1 = 0;  // of a deny: no rule matched
+    std::uint8_t spare : 5 = 0;
     std::uint8_t traffic_class = 0;
     std::uint16_t policer = 0xffff;
     friend bool operator==(const Outcome&, const Outcome&) = default;

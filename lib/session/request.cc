@@ -50,6 +50,10 @@ bool Mailbox::walk(Table& table, OutcomeTable& outcomes, std::uint64_t now_tsc) 
     for (std::uint32_t n = 0; n < kEntriesATime && cursor_ < end; ++n, ++cursor_, ++looked_at_) {
         const HotEntry& entry = table.hot(cursor_);
         if (entry.state() == State::free || entry.is_companion() || !request_.filter.matches(entry)) continue;
+        if (request_.kind == Request::Kind::flush) {
+            if ((entry.packets[0] | entry.packets[1]) != 0) table.flush(cursor_);
+            continue;
+        }
         if (!lists) {
             table.erase(cursor_, outcomes);
             ++answer_.killed;

@@ -42,10 +42,10 @@ struct SessionView {
 };
 
 struct Request {
-    enum class Kind : std::uint8_t { list, get, kill };
+    enum class Kind : std::uint8_t { list, get, kill, flush };
     Kind kind = Kind::list;
-    Filter filter{};              // list, kill
-    std::uint32_t cursor = 0;     // list, kill: the entry to begin at
+    Filter filter{};              // list, kill, flush
+    std::uint32_t cursor = 0;     // the same: the entry to begin at
     std::uint32_t max_views = 0;  // list: at most kMaxViews
     net::FlowKey key{};           // get
     std::uint32_t hash = 0;       // get
@@ -61,7 +61,7 @@ class Mailbox {
     struct Answer {
         std::array<SessionView, kMaxViews> views;
         std::uint32_t count = 0;     // of views
-        std::uint32_t next = kNone;  // list, kill: where to go on; kNone: that was all
+        std::uint32_t next = kNone;  // list, kill, flush: where to go on; kNone: that was all
         std::uint64_t killed = 0;
     };
 

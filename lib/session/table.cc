@@ -225,8 +225,19 @@ std::uint16_t Table::memoize(std::uint32_t index, OutcomeTable& outcomes, const 
     hot.outcome = outcomes.intern(outcome);  // before the release, so that an unchanged verdict keeps its index
     outcomes.release(before);
     hot.policy_generation = policy_generation;
-    cold_[index].rule = rule;
+    set_rule(index, rule);
     return hot.outcome;
+}
+
+void Table::set_rule(std::uint32_t index, std::uint32_t rule) noexcept {
+    std::uint32_t& now = cold_[index].rule;
+    if (now == rule) return;
+    flush(index);
+    if (rule_counters_ != nullptr) {
+        rule_counters_->release(now);
+        rule_counters_->hold(rule);
+    }
+    now = rule;
 }
 
 void Table::fetch_buckets(const Ending& ending) const noexcept {
@@ -246,6 +257,7 @@ void Table::finish(std::uint32_t index, OutcomeTable& outcomes, base::Counter Te
     const HotEntry& hot = hot_[index];
     assert(hot.state() != State::free && !hot.is_companion());
     TenantUse& use = uses_[hot.tenant];
+    set_rule(index, kNone);
     count_end(use, hot.state());
     (use.*why).add(1);
     quotas_.release(hot.tenant);
@@ -262,6 +274,7 @@ void Table::restart(std::uint32_t index, OutcomeTable& outcomes, const net::Flow
     if (cold_[index].companion != kNone) return finish(index, outcomes, &TenantUse::closed);
     assert(match_key(hot_[index], key).any);
     TenantUse& use = uses_[key.tenant];
+    set_rule(index, kNone);
     outcomes.release(hot_[index].outcome);
     count_end(use, hot_[index].state());
     use.closed.add(1);
@@ -270,14 +283,22 @@ void Table::restart(std::uint32_t index, OutcomeTable& outcomes, const net::Flow
 }
 
 void Table::flush(std::uint32_t index) noexcept {
+    const Moved moved = move_counts(index);
+    if (rule_counters_ != nullptr && moved.packets != 0)
+        rule_counters_->count(cold_[index].rule, moved.packets, moved.bytes);
+}
+
+Table::Moved Table::move_counts(std::uint32_t index) noexcept {
     HotEntry& hot = hot_[index];
     ColdEntry& cold = cold_[index];
+    const Moved moved{std::uint64_t{hot.packets[0]} + hot.packets[1], std::uint64_t{hot.bytes[0]} + hot.bytes[1]};
     for (unsigned direction = 0; direction < 2; ++direction) {
         cold.packets[direction] += hot.packets[direction];
         cold.bytes[direction] += hot.bytes[direction];
         hot.packets[direction] = 0;
         hot.bytes[direction] = 0;
     }
+    return moved;
 }
 
 // Only the walk calls this. Idle time that has grown past a quarter of the clock's range moves to the cold entry, and

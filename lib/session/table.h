@@ -29,6 +29,7 @@
 #include "session/index.h"
 #include "session/outcome.h"
 #include "session/quota.h"
+#include "session/rule_counters.h"
 #include "session/settings.h"
 #include "session/tcp_state.h"
 
@@ -130,10 +131,21 @@ class Table {
         if ((packets & 0x8000) != 0 || (bytes & 0x80000000) != 0) flush(index);
         advance(entry, reverse, tcp_flags);
     }
+    // The same for a packet that its own rule has judged and not the session's, so that it counts for that one alone.
+    void touch_apart(std::uint32_t index, bool reverse, std::uint8_t tcp_flags, std::uint32_t frame_length,
+                     std::uint64_t now_tsc) noexcept {
+        flush(index);
+        touch(index, reverse, tcp_flags, frame_length, now_tsc);
+        move_counts(index);
+    }
     // Moves the session on by hand: requests and tests. Not to State::free.
     void set_state(std::uint32_t index, State state) noexcept;
-    // Moves the hot entry's counts to the cold one.
+    // Moves the hot entry's counts to the cold one, and credits them to the session's rule.
     void flush(std::uint32_t index) noexcept;
+    // The session's rule is another one from now on: what has been counted until now is the old one's.
+    void set_rule(std::uint32_t index, std::uint32_t rule) noexcept;
+    // Where rules' hits are counted, for as long as the table lives; null: nowhere.
+    void count_rules_in(RuleCounters* counters) noexcept { rule_counters_ = counters; }
 
     [[nodiscard]] HotEntry& hot(std::uint32_t index) noexcept { return hot_[index]; }
     [[nodiscard]] ColdEntry& cold(std::uint32_t index) noexcept { return cold_[index]; }
@@ -179,6 +191,10 @@ class Table {
     }
     [[nodiscard]] Found find(const Index::Place& at, const net::FlowKey& key) const noexcept;
     [[nodiscard]] bool is_past_timeout(std::uint32_t index, std::uint64_t now_tsc) noexcept;
+    struct Moved {
+        std::uint64_t packets, bytes;
+    };
+    Moved move_counts(std::uint32_t index) noexcept;
     void begin(std::uint32_t index, const net::FlowKey& key, std::uint32_t hash, std::uint64_t now_tsc) noexcept;
     [[nodiscard]] Insert admit(std::uint16_t tenant, std::uint64_t now_tsc, const Quota& quota) noexcept;
     // Links a free entry under the hash; kNone: both buckets are full. There is a free one.
@@ -210,6 +226,7 @@ class Table {
     void advance(HotEntry& entry, bool reverse, std::uint8_t tcp_flags) noexcept;
     void set_timeouts(const Timeouts& timeouts) noexcept;
 
+    RuleCounters* rule_counters_ = nullptr;
     HotEntry* hot_ = nullptr;
     ColdEntry* cold_ = nullptr;
     Index index_;

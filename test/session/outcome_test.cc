@@ -66,8 +66,9 @@ TEST_CASE("outcomes: random use equals a map of counts", "[session]") {
         const Key key{rng() % 2 != 0, rng() % 3, rng() % 6};
         const auto it = model.find(key);
         if (rng() % 2 == 0) {
-            const std::uint16_t index = table.intern({std::get<0>(key), static_cast<std::uint8_t>(std::get<1>(key)),
-                                                      static_cast<std::uint16_t>(std::get<2>(key))});
+            const std::uint16_t index = table.intern({.permit = std::get<0>(key),
+                                                      .traffic_class = static_cast<std::uint8_t>(std::get<1>(key)),
+                                                      .policer = static_cast<std::uint16_t>(std::get<2>(key))});
             if (it != model.end()) {
                 REQUIRE(index == it->second.first);
                 ++it->second.second;
