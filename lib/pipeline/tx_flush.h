@@ -1,6 +1,6 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// After each received burst and at the end of a worker's iteration: what the TX stage collected goes to the devices, moving from `held` to `tx` in the
+// The end of a worker's iteration: what the TX stage collected goes to the devices, moving from `held` to `tx` in the
 // ledger. What a device does not take stays held. Called by the worker alone, also while draining.
 #include <cstdint>
 

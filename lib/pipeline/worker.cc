@@ -52,11 +52,7 @@ bool Worker::iterate() noexcept {
     if (returned != 0) [[unlikely]]
         packets += take_returns(worker, snapshot, returned);
     if (phase == Phase::running) {
-        for (const RxQueue& queue : rx_queues_) {
-            const unsigned received = receive(snapshot, queue);
-            // Not at the end alone: to look into an empty AF_XDP or TAP queue is a system call, which a packet would wait for.
-            if (received != 0) packets += received + flush_tx(worker, snapshot);
-        }
+        for (const RxQueue& queue : rx_queues_) packets += receive(snapshot, queue);
     }
     packets += flush_tx(worker, snapshot);
     expire_sessions(snapshot, begin);

@@ -1,6 +1,6 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// One worker's packets for one port's TX queue. Filled by the TX stage, sent after each burst and at the worker's iteration's end:
+// One worker's packets for one port's TX queue. Filled by the TX stage, sent once at the end of the worker's iteration:
 // a packet alone leaves within one loop. What the driver does not take stays at the front and goes first next time, so
 // order holds; when the buffer is full new packets are refused and the caller drops them by name. Never blocks, never
 // loses.
