@@ -92,7 +92,8 @@ std::string why_no_xdp(const KernelWish& wish, const KernelFacts& facts) {
                "raise "
                "`memory: {mbufs: N}`";
     if (wish.pool_has_gaps)
-        return "AF_XDP wants buffers in one piece of memory, and beside a NIC (a PCI address in `ports`) they have gaps";
+        return "AF_XDP wants buffers in one piece of memory, and beside a NIC (a PCI address in `ports`) they have "
+               "gaps";
     if (!facts.xdp_plugin) return fmt::format("DPDK's driver net_af_xdp is not in {}", RTE_EAL_PMD_PATH);
     if (!facts.no_xdp_socket.empty()) return fmt::format("AF_XDP sockets: {}", facts.no_xdp_socket);
     if (facts.driver == "veth" && facts.rx_queues != 1)

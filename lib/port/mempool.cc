@@ -82,8 +82,8 @@ rte_mempool* create(const std::string& name, unsigned mbufs, unsigned cache, uns
 
 }  // namespace
 
-// Without a NIC that reads by physical address the buffers lie side by side. Else DPDK lets none go over a page of memory,
-// and with 4 KB pages (--no-huge) 42 % of the pool is gaps.
+// Without a NIC that reads by physical address the buffers lie side by side. Else DPDK lets none go over a page of
+// memory, and with 4 KB pages (--no-huge) 42 % of the pool is gaps.
 rte_mempool* make_mempool(const std::string& name, unsigned mbufs, unsigned cache, unsigned mbuf_size, int socket_id,
                           bool for_nics) {
     // DPDK answers these two with a bare EINVAL.
@@ -94,8 +94,7 @@ rte_mempool* make_mempool(const std::string& name, unsigned mbufs, unsigned cach
     if (mbuf_size <= RTE_PKTMBUF_HEADROOM || mbuf_size > UINT16_MAX)
         throw base::MachineError(fmt::format("mempool {}: an mbuf size of {} is not between {} and {}", name, mbuf_size,
                                              RTE_PKTMBUF_HEADROOM + 1, UINT16_MAX));
-    rte_mempool* pool =
-        create(name, mbufs, cache, mbuf_size, socket_id, for_nics ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG);
+    rte_mempool* pool = create(name, mbufs, cache, mbuf_size, socket_id, for_nics ? 0 : RTE_MEMPOOL_F_NO_IOVA_CONTIG);
     if (pool == nullptr)
         throw base::MachineError(fmt::format("mempool {}: {}", name, explain(rte_errno, mbufs, mbuf_size, socket_id)));
     return pool;

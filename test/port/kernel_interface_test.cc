@@ -62,7 +62,8 @@ TEST_CASE("kernel interface: AF_XDP where it works, else AF_PACKET, and why", "[
          "DPDK's driver net_af_xdp is not in "},
         {"no such socket", wish(), [](KernelFacts& f) { f.no_xdp_socket = "the kernel was built without it"; },
          KernelDriver::af_packet, "AF_XDP sockets: the kernel was built without it"},
-        {"buffers for a NIC", gaps, [](KernelFacts&) {}, KernelDriver::af_packet, "wants buffers in one piece of memory"},
+        {"buffers for a NIC", gaps, [](KernelFacts&) {}, KernelDriver::af_packet,
+         "wants buffers in one piece of memory"},
         {"its buffers are too dear", dear, [](KernelFacts&) {}, KernelDriver::af_packet, "the pool runs low"},
         {"it was tried", failed, [](KernelFacts&) {}, KernelDriver::af_packet, "AF_XDP did not start on it"},
     };
