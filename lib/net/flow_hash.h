@@ -28,14 +28,16 @@ struct FlowWords {
 };
 
 // Each endpoint (address, port) is hashed alone, the two are added, which does not care for their order, and the sum is
-// folded again with tenant and protocol.
-[[gnu::always_inline]] inline std::uint32_t flow_hash(const FlowWords& words, const HashSeed& seed) noexcept {
-    const auto endpoint = [&seed](std::uint64_t high, std::uint64_t low, std::uint64_t port) {
-        return multiply_fold(multiply_fold(high ^ seed.a, low ^ seed.b) ^ port, seed.c);
+// folded again with tenant and protocol. An IPv4 address leaves the upper word to the port, so one multiplication takes
+// both in, and nothing that a sender chooses shares bits. The family is asked of the address, or known to the caller.
+[[gnu::always_inline]] inline std::uint32_t flow_hash(const FlowWords& words, const HashSeed& seed, bool ip4) noexcept {
+    const auto endpoint = [&seed, ip4](const std::uint64_t* address, std::uint64_t port) {
+        if (ip4) return multiply_fold(port ^ seed.a, address[1] ^ seed.b);
+        return multiply_fold(multiply_fold(address[0] ^ seed.a, address[1] ^ seed.b) ^ port, seed.c);
     };
-    const std::uint64_t both = endpoint(words.src[0], words.src[1], words.rest & 0xffff) +
-                               endpoint(words.dst[0], words.dst[1], words.rest >> 16 & 0xffff);
-    const std::uint64_t h = multiply_fold(both ^ seed.b, seed.a ^ (words.rest >> 32));
+    const std::uint64_t both =
+        endpoint(words.src, words.rest & 0xffff) + endpoint(words.dst, words.rest >> 16 & 0xffff);
+    const std::uint64_t h = multiply_fold(both ^ seed.c, seed.a ^ (words.rest >> 32));
     return static_cast<std::uint32_t>(h ^ (h >> 32));
 }
 
@@ -43,7 +45,7 @@ inline std::uint32_t flow_hash(const FlowKey& key, const HashSeed& seed) noexcep
     FlowWords words;
     static_assert(sizeof words == kFlowIdentityBytes);
     std::memcpy(&words, &key, sizeof words);
-    return flow_hash(words, seed);
+    return flow_hash(words, seed, key.is_v4());
 }
 
 }  // namespace cachewire::net

@@ -1,11 +1,14 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// The packets of one pass through the pipeline: descriptors and keys by lane, and the list of lanes still going. Lanes
-// never move; a drop takes the lane off the list and names its reason. One burst per worker, in L1 from RX to TX: 64
+// The packets of one pass through the pipeline: descriptors and keys by lane, and the set of lanes still going. Lanes
+// never move; a drop takes the lane out of the set and names its reason. One burst per worker, in L1 from RX to TX: 64
 // lanes x (64 B + 48 B) = 7 KiB.
 #include <array>
+#include <bit>
 #include <cassert>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 
 #include "pipeline/descriptor.h"
@@ -15,6 +18,58 @@
 namespace cachewire::pipeline {
 
 inline constexpr unsigned kMaxLanes = 64;  // a configured burst over this runs in sub-bursts
+
+// Lanes as bits of one word: a pass keeps it in a register and takes five instructions for its loop. A list of lane
+// numbers took ten, and its bytes could be anything that a pass holds in registers, for all the compiler knows.
+class LaneSet {
+  public:
+    using Index = unsigned;  // of register width, so that addresses need no extension
+
+    constexpr LaneSet() noexcept = default;
+    constexpr explicit LaneSet(std::uint64_t bits) noexcept : bits_(bits) {}
+    // Lanes 0 to n - 1.
+    static constexpr LaneSet first(unsigned n) noexcept {
+        return LaneSet(n == 0 ? 0 : ~std::uint64_t{0} >> (kMaxLanes - n));
+    }
+
+    class Iterator {
+      public:
+        using iterator_category = std::forward_iterator_tag;
+        using value_type = Index;
+        using difference_type = std::ptrdiff_t;
+        using pointer = void;
+        using reference = Index;
+        constexpr Iterator() noexcept = default;
+        constexpr explicit Iterator(std::uint64_t rest) noexcept : rest_(rest) {}
+        constexpr Index operator*() const noexcept { return static_cast<Index>(__builtin_ctzll(rest_)); }
+        constexpr Iterator& operator++() noexcept {
+            rest_ &= rest_ - 1;
+            return *this;
+        }
+        constexpr Iterator operator++(int) noexcept {
+            const Iterator before = *this;
+            ++*this;
+            return before;
+        }
+        friend constexpr bool operator==(const Iterator&, const Iterator&) noexcept = default;
+
+      private:
+        std::uint64_t rest_ = 0;
+    };
+    [[nodiscard]] constexpr Iterator begin() const noexcept { return Iterator(bits_); }
+    [[nodiscard]] constexpr Iterator end() const noexcept { return {}; }
+    [[nodiscard]] constexpr unsigned size() const noexcept { return static_cast<unsigned>(std::popcount(bits_)); }
+    [[nodiscard]] constexpr bool empty() const noexcept { return bits_ == 0; }
+    [[nodiscard]] constexpr bool contains(Index i) const noexcept { return (bits_ >> i & 1) != 0; }
+    [[nodiscard]] constexpr std::uint64_t bits() const noexcept { return bits_; }
+    [[nodiscard]] constexpr LaneSet without(LaneSet other) const noexcept { return LaneSet(bits_ & ~other.bits_); }
+    constexpr void add(Index i) noexcept { bits_ |= std::uint64_t{1} << i; }
+    constexpr void remove(Index i) noexcept { bits_ &= ~(std::uint64_t{1} << i); }
+
+  private:
+    std::uint64_t bits_ = 0;
+};
+static_assert(kMaxLanes == 64);
 
 // Where per-packet metadata lives. Stages reach it only through Burst::lane(), as `auto&& lane = burst.lane(i)`, so
 // that another layout can be measured in the same binary without a second copy of any stage.
@@ -26,20 +81,25 @@ struct LaneMetadata {
 template <class Metadata>
 class BasicBurst {
   public:
-    using LaneIndex = std::uint8_t;
+    using LaneIndex = LaneSet::Index;
 
     [[nodiscard]] decltype(auto) lane(LaneIndex i) noexcept { return metadata_.lane(i); }
     [[nodiscard]] net::FlowKey& key(LaneIndex i) noexcept { return keys_[i]; }
 
     // Lanes still going, in arrival order.
-    [[nodiscard]] std::span<const LaneIndex> live() const noexcept { return {live_.data(), live_count_}; }
-    [[nodiscard]] unsigned size() const noexcept { return live_count_; }
+    [[nodiscard]] LaneSet live() const noexcept { return live_; }
+    [[nodiscard]] unsigned size() const noexcept { return live_.size(); }
+
+    // Lanes that brought verdict and next hop from a fresh memo: list and FIB have nothing to do for them, and the next
+    // hop's line is on its way.
+    [[nodiscard]] LaneSet memoised() const noexcept { return memoised_; }
+    void set_memoised(LaneSet lanes) noexcept { memoised_ = lanes; }
 
     // RX: n fresh lanes, all live.
     void begin(unsigned n) noexcept {
         assert(n <= kMaxLanes);
-        for (unsigned i = 0; i < n; ++i) live_[i] = static_cast<LaneIndex>(i);
-        live_count_ = n;
+        live_ = LaneSet::first(n);
+        memoised_ = {};
         dropped_count_ = 0;
         punted_count_ = 0;
     }
@@ -49,25 +109,29 @@ class BasicBurst {
     // a closure in memory.
     template <class Keep>
     [[gnu::always_inline]] void filter(Keep&& keep) noexcept {
-        const unsigned count = live_count_;
-        unsigned kept = 0;
-        for (unsigned k = 0; k < count; ++k) {
-            const LaneIndex i = live_[k];
-            live_[kept] = i;
-            kept += keep(i) ? 1 : 0;
+        LaneSet kept = live_;
+        for (const LaneIndex i : live_) {
+            if (!keep(i)) kept.remove(i);
         }
-        live_count_ = kept;
+        live_ = kept;
+    }
+
+    // TX: what is still live is `send(lane_index)`'s, or has been dropped by it.
+    template <class Send>
+    [[gnu::always_inline]] void send_all(Send&& send) noexcept {
+        for (const LaneIndex i : live_) send(i);
+        live_ = {};
     }
 
     // Every mbuf leaves by TX, punt or here. Only notes the lane; `Drop` counts and frees once per burst.
     // Returns false, so that a filter can say `return burst.drop(i, DropReason::x);`.
     bool drop(LaneIndex i, DropReason reason) noexcept {
-        dropped_[dropped_count_++] = {i, reason};
+        dropped_[dropped_count_++] = {static_cast<std::uint8_t>(i), reason};
         return false;
     }
 
     struct Dropped {
-        LaneIndex lane;
+        std::uint8_t lane;
         DropReason reason;
     };
     [[nodiscard]] std::span<const Dropped> dropped() const noexcept { return {dropped_.data(), dropped_count_}; }
@@ -76,13 +140,13 @@ class BasicBurst {
     // To the slow path, or dropped under `drop` when it does not take the packet; `Punt` decides once per burst. False,
     // as drop().
     bool punt(LaneIndex i, PuntReason reason, DropReason drop) noexcept {
-        punted_[punted_count_++] = {i, reason, drop};
+        punted_[punted_count_++] = {static_cast<std::uint8_t>(i), reason, drop};
         return false;
     }
     bool punt(LaneIndex i, PuntReason reason) noexcept { return punt(i, reason, traits_of(reason).drop); }
 
     struct Punted {
-        LaneIndex lane;
+        std::uint8_t lane;
         PuntReason reason;
         DropReason drop;
     };
@@ -92,10 +156,10 @@ class BasicBurst {
   private:
     Metadata metadata_;
     std::array<net::FlowKey, kMaxLanes> keys_;
-    std::array<LaneIndex, kMaxLanes> live_;
     std::array<Dropped, kMaxLanes> dropped_;
     std::array<Punted, kMaxLanes> punted_;
-    unsigned live_count_ = 0;
+    LaneSet live_;
+    LaneSet memoised_;
     unsigned dropped_count_ = 0;
     unsigned punted_count_ = 0;
 };

@@ -12,7 +12,9 @@
 //
 // `Out` is what receives the fields: the lane itself on workers, a Parsed elsewhere. Frame, L2 and IpHeader are passed
 // by value or inlined away, so that for plain packets they are registers and never memory.
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 
 #include "net/checksum.h"
@@ -284,7 +286,8 @@ template <net::Family kFamily, Shape kShape, class Out>
     std::memcpy(&key.src_port_be, &ip.words.rest, 8);
     std::memcpy(&key.in_interface_be, &first_packet, 8);
     // Pieces of one datagram share a hash: only the first one has ports.
-    out.hash = kAny && ip.fragment != 0 ? fragment_hash(key, seed) : net::flow_hash(ip.words, seed);
+    out.hash = kAny && ip.fragment != 0 ? fragment_hash(key, seed)
+                                        : net::flow_hash(ip.words, seed, kFamily == net::Family::ip4);
     out.l3_length = static_cast<std::uint16_t>(ip.length);
     out.l3_offset = l2.l3_offset;
     out.l4_offset = l4_offset;
@@ -310,12 +313,12 @@ template <net::Family kFamily, class Out>
     return parse_any_ip<kFamily>(frame, group_mac, l2, seed, out, key);
 }
 
-// In pieces: six bytes copied into a zeroed word and read back as eight wait for the store buffer, about 13 cycles a
-// packet.
-inline bool is_for(const std::uint8_t* frame, const net::Mac& mac) noexcept {
-    const std::uint8_t* own = mac.bytes.data();
-    const std::uint32_t last = net::load16(frame + 4) ^ net::load16(own + 4);
-    return ((net::load32(frame) ^ net::load32(own)) | last) == 0;
+// Both as eight bytes, of which the upper two fall away: what follows the address in the frame and in the port.
+inline bool is_for(const std::uint8_t* frame, const Port& port) noexcept {
+    static_assert(offsetof(Port, mac) == 0 && sizeof(Port) >= 8);
+    std::uint64_t own;
+    std::memcpy(&own, &port, sizeof own);
+    return (net::load64(frame) ^ own) << 16 == 0;
 }
 
 // Every frame, whatever its L2.
@@ -324,7 +327,7 @@ template <class Out>
                                        net::FlowKey& key) noexcept {
     if (frame.length < net::kEthernetBytes) return DropReason::frame_short;
     const bool group_mac = (frame.data[0] & 1) != 0;
-    if (!group_mac && !is_for(frame.data, port.mac)) return DropReason::foreign_mac;
+    if (!group_mac && !is_for(frame.data, port)) return DropReason::foreign_mac;
 
     L2 l2{{}, net::load16(frame.data + 12), net::kEthernetBytes, port.untagged, 0};
     const bool is_ip =
@@ -357,7 +360,7 @@ template <class Out>
                                                      IpChecksum::Value ip_checksum, const Port& port,
                                                      const net::HashSeed& seed, Out& out, net::FlowKey& key,
                                                      Drop& drop) noexcept {
-    if (length < net::kEthernetBytes + net::kIp4Bytes || !is_for(frame, port.mac)) return false;
+    if (length < net::kEthernetBytes + net::kIp4Bytes || !is_for(frame, port)) return false;
     if (port.untagged.tenant == kNoTenant || port.untagged.interface == kNoInterface) return false;
     const L2 l2{{}, net::load16(frame + 12), net::kEthernetBytes, port.untagged, 0};
     const std::uint8_t* l3 = frame + net::kEthernetBytes;

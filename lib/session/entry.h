@@ -9,6 +9,10 @@
 #include <cstdint>
 #include <cstring>
 
+#if defined(__SSE4_1__)
+#include <smmintrin.h>
+#endif
+
 #include "base/cache_line.h"
 #include "net/flow_key.h"
 
@@ -142,8 +146,20 @@ inline void keep_generations_stale(HotEntry& hot, std::uint16_t policy_now, std:
         hot.route_generation = static_cast<std::uint16_t>(route_now - kQuarter);
 }
 
-// Whether a packet's key is the session's, and in which direction. Both forms are compared without a branch between
-// them: which one it is can't be predicted. A packet whose two ends are the same counts as forward.
+// One instruction from SSE4.1 on.
+template <class Words>
+inline bool is_zero(const Words& v) noexcept {
+#if defined(__SSE4_1__)
+    return _mm_testz_si128(reinterpret_cast<const __m128i&>(v), reinterpret_cast<const __m128i&>(v)) != 0;
+#else
+    return (v[0] | v[1]) == 0;
+#endif
+}
+
+// Whether a packet's key is the session's, and in which direction; `reverse` means nothing without `any`. Which one it
+// is can't be predicted, so there is no branch for it: a packet that does not come from the session's source can only be
+// one of the other direction, and the remaining words are compared with those that stand there. A packet whose two ends
+// are the same counts as forward.
 struct Match {
     bool any, reverse;
 };
@@ -153,16 +169,17 @@ inline Match match_key(const HotEntry& hot, const net::FlowKey& key) noexcept {
         std::memcpy(&value, static_cast<const std::byte*>(p) + offset, sizeof value);
     };
     constexpr unsigned kState = 8;  // the topmost bits of `h` are no identity; `k` has ports, tenant, protocol
-    Words src, dst, hot_src, hot_dst;
+    Words src, dst, near, far;
     std::uint64_t k, h;
     load(&key, 0, src), load(&key, 16, dst), load(&key, 32, k);
-    load(&hot, 0, hot_src), load(&hot, 16, hot_dst), load(&hot, 32, h);
+    load(&hot, 0, near), load(&hot, 32, h);
+    const bool reverse = !is_zero(src ^ near) || static_cast<std::uint16_t>(k ^ h) != 0;
+    const std::size_t source = reverse ? 16 : 0;
+    load(&hot, source, near), load(&hot, 16 - source, far);
     const auto ports = static_cast<std::uint32_t>(k);
-    const std::uint64_t swapped = (k & 0xffffffff00000000) | ((ports << 16) | (ports >> 16));
-    const Words same = (src ^ hot_src) | (dst ^ hot_dst), turned = (src ^ hot_dst) | (dst ^ hot_src);
-    const std::uint64_t forward = same[0] | same[1] | (k ^ h) << kState;
-    const std::uint64_t reverse = turned[0] | turned[1] | (swapped ^ h) << kState;
-    return {forward == 0 || reverse == 0, forward != 0};
+    const std::uint32_t turned = reverse ? ports << 16 | ports >> 16 : ports;
+    const std::uint64_t rest = ((k & 0xffffffff00000000) | turned) ^ h;
+    return {is_zero((src ^ near) | (dst ^ far)) && rest << kState == 0, reverse};
 }
 static_assert(std::endian::native == std::endian::little);  // kState and the port swap
 

@@ -43,33 +43,41 @@ class Index {
     // `buckets` are zeroed, `count` is a power of two of at least 2.
     Index(Bucket* buckets, std::uint32_t count) noexcept : buckets_(buckets), mask_(count - 1) {}
 
-    // Some bits of the hash have already chosen the worker, so the bucket takes the upper half of a product, to which
-    // all bits contribute.
+    // Some bits of the hash have already chosen the worker, so bucket and tag are taken from a product, to which all
+    // bits contribute: the upper half, and the upper bits of the lower one, which alone follow from all of the hash.
+    // Cheap enough to be done twice, where storing it between two passes takes as long. Tags are odd: 0 is an empty
+    // slot.
     [[nodiscard]] Place place(std::uint32_t hash) const noexcept {
-        const auto first = static_cast<std::uint32_t>((hash * 0x9e3779b97f4a7c15u) >> 32) & mask_;
-        const auto low = static_cast<std::uint16_t>(hash ^ (hash >> 16));
-        const std::uint16_t tag = low != 0 ? low : 1;
+        const std::uint64_t product = product_of(hash);
+        const std::uint32_t first = first_of(product);
+        const std::uint16_t tag = tag_of(product);
         return {first, other(first, tag), tag};
     }
     [[nodiscard]] std::uint32_t other(std::uint32_t bucket, std::uint16_t tag) const noexcept {
         return bucket ^ (((tag * 0x85ebca6bu) >> 7 | 1u) & mask_);
     }
     void prefetch(const Place& at) const noexcept {
-        prefetch_first(at);
-        prefetch_second(at);
+        base::prefetch_read(buckets_ + at.first);
+        base::prefetch_read(buckets_ + at.second);
     }
-    void prefetch_first(const Place& at) const noexcept { base::prefetch_read(buckets_ + at.first); }
-    void prefetch_second(const Place& at) const noexcept { base::prefetch_read(buckets_ + at.second); }
+    void prefetch_first(std::uint32_t hash) const noexcept {
+        base::prefetch_read(buckets_ + first_of(product_of(hash)));
+    }
+    void prefetch_second(std::uint32_t hash) const noexcept { base::prefetch_read(buckets_ + place(hash).second); }
+    // The lowest entry of the first bucket (the second one) that has the hash's tag; `none`: there is no such.
+    [[nodiscard]] std::uint32_t first_candidate(std::uint32_t hash, std::uint32_t none) const noexcept {
+        const std::uint64_t product = product_of(hash);
+        return candidate(buckets_[first_of(product)], tag_of(product), none);
+    }
+    [[nodiscard]] std::uint32_t second_candidate(std::uint32_t hash, std::uint32_t none) const noexcept {
+        const Place at = place(hash);
+        return candidate(buckets_[at.second], at.tag, none);
+    }
 
     // Slots that hold the tag: bits 0-7 are the first bucket's, 8-15 the second's.
-    [[nodiscard]] unsigned candidates_first(const Place& at) const noexcept {
-        return match_tags(buckets_[at.first].tags, at.tag);
-    }
-    [[nodiscard]] unsigned candidates_second(const Place& at) const noexcept {
-        return match_tags(buckets_[at.second].tags, at.tag) << kBucketSlots;
-    }
     [[nodiscard]] unsigned candidates(const Place& at) const noexcept {
-        return candidates_first(at) | candidates_second(at);
+        return match_tags(buckets_[at.first].tags, at.tag) |
+               match_tags(buckets_[at.second].tags, at.tag) << kBucketSlots;
     }
     // The entry in a slot that candidates() named.
     [[nodiscard]] std::uint32_t entry(const Place& at, unsigned bit) const noexcept {
@@ -88,6 +96,17 @@ class Index {
         unsigned slot;
         friend bool operator==(const Slot&, const Slot&) = default;
     };
+    static constexpr std::uint64_t product_of(std::uint32_t hash) noexcept { return hash * 0x9e3779b97f4a7c15u; }
+    [[nodiscard]] std::uint32_t first_of(std::uint64_t product) const noexcept {
+        return static_cast<std::uint32_t>(product >> 32) & mask_;
+    }
+    static constexpr std::uint16_t tag_of(std::uint64_t product) noexcept {
+        return static_cast<std::uint16_t>(product >> 16 | 1);
+    }
+    static std::uint32_t candidate(const Bucket& bucket, std::uint16_t tag, std::uint32_t none) noexcept {
+        const unsigned slot = first_match(bucket.tags, tag);
+        return slot == kBucketSlots ? none : bucket.entry[slot];
+    }
     [[nodiscard]] unsigned free_slots(std::uint32_t bucket) const noexcept {
         return match_tags(buckets_[bucket].tags, 0);
     }

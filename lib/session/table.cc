@@ -84,40 +84,13 @@ void Table::lookup(std::span<const net::FlowKey* const> keys, std::span<const st
                    std::span<Found> found, unsigned ahead) noexcept {
     const std::size_t n = keys.size();
     assert(n <= kMaxLookup && hashes.size() == n && found.size() == n);
-    std::array<Index::Place, kMaxLookup> places;
-    std::array<std::uint32_t, kMaxLookup> first;
-    std::array<std::uint8_t, kMaxLookup> pending;
-    unsigned pending_count = 0;
-    const auto fetch_bucket = [&](std::size_t i) {
-        places[i] = index_.place(hashes[i]);
-        index_.prefetch_first(places[i]);
-    };
-    // Tags only: the first entry that may be it is on its way while the other lanes' tags are matched.
-    const auto fetch_entry = [&](std::size_t i, unsigned candidates) {
-        first[i] = kNone;
-        if (candidates == 0) return;
-        first[i] = index_.entry(places[i], static_cast<unsigned>(std::countr_zero(candidates)));
-        base::prefetch_write(hot_ + first[i]);
-    };
-    for (std::size_t i = 0; i < std::min<std::size_t>(ahead, n); ++i) fetch_bucket(i);
-    for (std::size_t i = 0; i < n; ++i) {
-        if (i + ahead < n) fetch_bucket(i + ahead);
-        const unsigned candidates = index_.candidates_first(places[i]);
-        fetch_entry(i, candidates);
-        if (candidates != 0) [[likely]]
-            continue;
-        index_.prefetch_second(places[i]);
-        pending[pending_count++] = static_cast<std::uint8_t>(i);
-    }
-    // New flows, and the few entries that did not fit into their first bucket.
-    for (unsigned k = 0; k < pending_count; ++k) fetch_entry(pending[k], index_.candidates_second(places[pending[k]]));
-    for (std::size_t i = 0; i < n; ++i) {
-        found[i] = {kNone, false};
-        if (first[i] == kNone) continue;
-        const Match match = match_key(hot_[first[i]], *keys[i]);
-        // Another key with this tag: one in 8192 look-ups of a full table takes the long way.
-        found[i] = match.any ? resolve(first[i], match.reverse) : find(places[i], *keys[i]);
-    }
+    std::array<std::uint32_t, kMaxLookup> candidates;
+    for (std::size_t i = 0; i < std::min<std::size_t>(ahead, n); ++i) prefetch_bucket(hashes[i]);
+    const std::uint64_t lanes = n == 0 ? 0 : ~std::uint64_t{0} >> (kMaxLookup - n);
+    find_candidates(
+        lanes, ahead, [&](unsigned i) { return hashes[i]; },
+        [&](unsigned i, std::uint32_t candidate) { candidates[i] = candidate; });
+    for (std::size_t i = 0; i < n; ++i) found[i] = verify(candidates[i], *keys[i], hashes[i]);
 }
 
 Found Table::find(const Index::Place& at, const net::FlowKey& key) const noexcept {

@@ -80,6 +80,21 @@ class Table {
     // entries; then verify keys. Spans of equal size, at most kMaxLookup.
     void lookup(std::span<const net::FlowKey* const> keys, std::span<const std::uint32_t> hashes,
                 std::span<Found> found, unsigned ahead = kDefaultAhead) noexcept;
+    // What lookup() is made of, for who goes by lanes. Of `lanes` (bits), those below `ahead` have had
+    // prefetch_bucket(). Gives `put(lane, entry)` the entry that the lane's key may have, its line on the way, or kNone;
+    // verify() says whether it has.
+    void prefetch_bucket(std::uint32_t hash) const noexcept { index_.prefetch_first(hash); }
+    template <class HashOf, class Put>
+    void find_candidates(std::uint64_t lanes, unsigned ahead, HashOf&& hash_of, Put&& put) const noexcept;
+    [[nodiscard]] Found verify(std::uint32_t candidate, const net::FlowKey& key, std::uint32_t hash) const noexcept {
+        if (candidate == kNone) return {kNone, false};
+        const Match match = match_key(hot_[candidate], key);
+        if (!match.any) [[unlikely]]
+            return find(index_.place(hash), key);
+        if (hot_[candidate].is_companion()) [[unlikely]]
+            return resolve(candidate, match.reverse);
+        return {candidate, match.reverse};
+    }
     // Finds first, so two packets of one new flow in a burst make one session. On created, the hot entry holds the key,
     // state fresh, no outcome, no next hops and zero counts, the cold entry the first-packet fields, creation time and
     // hash.
@@ -123,8 +138,13 @@ class Table {
     // protocols).
     void touch(std::uint32_t index, bool reverse, std::uint8_t tcp_flags, std::uint32_t frame_length,
                std::uint64_t now_tsc) noexcept {
+        touch_at(stamp(now_tsc), index, reverse, tcp_flags, frame_length);
+    }
+    // The same for who has the stamp: it is one for a burst.
+    void touch_at(std::uint16_t stamp, std::uint32_t index, bool reverse, std::uint8_t tcp_flags,
+                  std::uint32_t frame_length) noexcept {
         HotEntry& entry = hot_[index];
-        entry.last_seen = stamp(now_tsc);
+        entry.last_seen = stamp;
         const unsigned direction = reverse ? 1 : 0;
         const unsigned packets = ++entry.packets[direction];
         const std::uint32_t bytes = entry.bytes[direction] += frame_length;
@@ -258,6 +278,37 @@ inline void Table::advance(HotEntry& entry, bool reverse, std::uint8_t tcp_flags
         entry.state_and_flags |= kReplySeen;
         entry.set_state(State::established);
         count_change(entry.tenant, State::fresh, State::established);
+    }
+}
+
+template <class HashOf, class Put>
+[[gnu::always_inline]] inline void Table::find_candidates(std::uint64_t lanes, unsigned ahead, HashOf&& hash_of,
+                                                          Put&& put) const noexcept {
+    // Tags only: the first entry that may be it is on its way while the other lanes' tags are matched.
+    std::uint64_t late = ahead >= kMaxLookup ? 0 : lanes & ~std::uint64_t{0} << ahead;
+    std::uint64_t pending = 0;
+    for (std::uint64_t rest = lanes; rest != 0; rest &= rest - 1) {
+        if (late != 0) {
+            index_.prefetch_first(hash_of(static_cast<unsigned>(__builtin_ctzll(late))));
+            late &= late - 1;
+        }
+        const auto i = static_cast<unsigned>(__builtin_ctzll(rest));
+        const std::uint32_t hash = hash_of(i);
+        const std::uint32_t candidate = index_.first_candidate(hash, kNone);
+        put(i, candidate);
+        if (candidate != kNone) [[likely]] {
+            base::prefetch_write(hot_ + candidate);
+        } else {
+            index_.prefetch_second(hash);
+            pending |= rest & -rest;
+        }
+    }
+    // New flows, and the few entries that did not fit into their first bucket.
+    for (; pending != 0; pending &= pending - 1) {
+        const auto i = static_cast<unsigned>(__builtin_ctzll(pending));
+        const std::uint32_t candidate = index_.second_candidate(hash_of(i), kNone);
+        put(i, candidate);
+        if (candidate != kNone) base::prefetch_write(hot_ + candidate);
     }
 }
 

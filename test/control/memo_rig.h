@@ -50,6 +50,9 @@ class Runner {
         namespace stages = pipeline::stages;
         pass<stages::Parse, stages::Session, stages::Acl, stages::Route, stages::Install, stages::Qos, stages::Tx>(
             snapshot);
+        // There is no slow path here: what it would take is dropped for the same reason.
+        for (const auto& punted : burst.punted()) burst.drop(punted.lane, punted.drop);
+        burst.clear_punted();
         std::vector<std::string> fates(arrivals.size());
         for (const auto& dropped : burst.dropped())
             fates[dropped.lane] +=
@@ -88,12 +91,16 @@ class Builder {
     explicit Builder(std::map<std::string, control::PortInfo> ports) : builder_(std::move(ports), {}, -1) {
         ensure_eal();
     }
-    std::unique_ptr<pipeline::Snapshot> build(const std::string& text) {
+    std::unique_ptr<pipeline::Snapshot> build(const std::string& text) { return build(parse(text)); }
+    static config::Config parse(const std::string& text) {
         auto loaded = config::load_text(text, "test.yaml");
         std::string errors;
         for (const auto& d : loaded.diagnostics) errors += config::to_string(d) + "\n";
         if (!loaded.config) throw std::runtime_error(errors);
-        auto pass = builder_.begin(*loaded.config, ++generation_);
+        return std::move(*loaded.config);
+    }
+    std::unique_ptr<pipeline::Snapshot> build(const config::Config& config) {
+        auto pass = builder_.begin(config, ++generation_);
         builder_.complete(*pass);
         auto snapshot = builder_.commit(std::move(pass));
         builder_.grace_period_over();

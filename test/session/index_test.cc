@@ -41,6 +41,7 @@ TEST_CASE("index: the SSE2 tag match equals its generic twin", "[session]") {
         for (auto& tag : tags) tag = values[rng() % 6];
         const std::uint16_t wanted = values[rng() % 6];
         REQUIRE(match_tags_sse2(tags, wanted) == match_tags_generic(tags, wanted));
+        REQUIRE(first_match_sse2(tags, wanted) == first_match_generic(tags, wanted));
     }
 #else
     SUCCEED("no SSE2 on this machine: the generic twin is the one in use");

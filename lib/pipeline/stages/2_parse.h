@@ -28,13 +28,17 @@ struct Parse {
 
     template <class Burst>
     static void process(WorkerState&, const Snapshot& snapshot, Burst& burst) noexcept {
-        const auto live = burst.live();
-        const unsigned count = burst.size();
-        unsigned ahead = snapshot.prefetch_header;
+        // RX has asked for the first ones' headers, and all that it received are live, or nearly.
+        const unsigned distance = std::min<unsigned>(snapshot.prefetch_header, kMaxLanes);
+        const LaneSet ahead = burst.live().without(LaneSet::first(distance));
+        auto next = ahead.begin();
         const Port* const ports = snapshot.ports.data();
         burst.filter([&](auto i) __attribute__((always_inline)) {
-            if (ahead < count) base::prefetch_read(rte_pktmbuf_mtod(burst.lane(live[ahead]).mbuf, const void*));
-            ++ahead;
+            if (next != ahead.end()) {
+                const rte_mbuf* const mbuf = burst.lane(*next).mbuf;
+                base::prefetch_read(rte_pktmbuf_mtod(mbuf, const void*));
+                ++next;
+            }
             return parse_lane(ports[burst.lane(i).in_port], snapshot.hash_seed, burst, i);
         });
     }

@@ -11,10 +11,9 @@
 // What does not identify its session by itself, or is not understood, bypasses the memo: its session, where it has one,
 // is judged for each packet by the slow path. Fragments take the ports of their first piece, ICMP errors the session of
 // the packet they quote (bypass.h). Sessions belong to the worker; nothing here is shared.
-#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <span>
 
 #include "pipeline/bypass.h"
 #include "pipeline/pipeline.h"
@@ -39,65 +38,96 @@ struct Session {
     static void process(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
         // Here, where no lane holds an entry's number.
         if (worker.sessions->needs_relief()) worker.sessions->relieve(worker.outcomes);
-        Batch batch;
-        unsigned size = 0;
+        LaneSet looking;
         std::uint8_t tcp_flags = 0;  // of all that look up
-        burst.filter([&](auto i) { return gather(worker, snapshot, burst, i, batch, size, tcp_flags); });
-        const std::span keys(batch.keys.data(), size);
-        const std::span hashes(batch.hashes.data(), size);
-        const std::span found(batch.found.data(), size);
-        worker.sessions->lookup(keys, hashes, found, snapshot.prefetch_session);
-        if (snapshot.on_policy_change == OnPolicyChange::kill && end_outdated(worker, snapshot, keys, found))
-            worker.sessions->lookup(keys, hashes, found, snapshot.prefetch_session);
-        // Directions may have turned, and other lanes of the burst may belong to the session that just began.
-        if ((tcp_flags & session::kTcpSyn) != 0 && restart_reused(worker, snapshot, keys, found))
-            worker.sessions->lookup(keys, hashes, found, snapshot.prefetch_session);
+        burst.filter([&](auto i) __attribute__((always_inline)) {
+            return gather(worker, snapshot, burst, i, looking, tcp_flags);
+        });
+        find_candidates(worker, snapshot, burst, looking);
+        const bool kill = snapshot.on_policy_change == OnPolicyChange::kill;
+        if (kill || (tcp_flags & session::kTcpSyn) != 0) make_way(worker, snapshot, burst, looking);
 
         Counts counts;
-        unsigned next = 0;
-        burst.filter([&](auto i) {
+        LaneSet memoised;
+        const Fast fast = fast_of(worker, snapshot);
+        burst.filter([&](auto i) __attribute__((always_inline)) {
             auto&& lane = burst.lane(i);
-            if ((lane.flags & kLaneTracked) == 0)
+            if (!looking.contains(i)) [[unlikely]]
                 return (lane.flags & kLaneBypass) == 0 || error_or_unknown(worker, snapshot, burst, i);
-            const session::Found f = batch.found[next++];
-            const Tenant& tenant = snapshot.tenants[lane.tenant];
-            return f.index != session::kNone ? hit(worker, snapshot, tenant, burst, i, f, counts)
-                                             : miss(tenant, burst, i, counts);
+            const Tenant& tenant = fast.tenants[lane.tenant];
+            const session::Found found = fast.sessions->verify(lane.session, burst.key(i), lane.hash);
+            lane.session = found.index;
+            if (found.index == session::kNone) return miss(tenant, burst, i, counts);
+            if (!fast.hit(tenant, lane, found)) return hit(worker, snapshot, tenant, burst, i, found, counts);
+            ++counts.hits;
+            memoised.add(i);
+            return true;
         });
+        burst.set_memoised(memoised);
         worker.memo.hits.add(counts.hits);
         worker.memo.misses.add(counts.misses);
     }
 
   private:
-    struct Batch {
-        std::array<const net::FlowKey*, kMaxLanes> keys;
-        std::array<std::uint32_t, kMaxLanes> hashes;
-        std::array<session::Found, kMaxLanes> found;
-    };
     static_assert(kMaxLanes <= session::kMaxLookup);
     struct Counts {
         unsigned hits = 0, misses = 0;
     };
 
-    // First pass: which lanes look up. False: dropped.
+    // First pass: which lanes look up, and their buckets are fetched. False: dropped.
     template <class Burst>
     [[gnu::always_inline]] static bool gather(WorkerState& worker, const Snapshot& snapshot, Burst& burst, auto i,
-                                              Batch& batch, unsigned& size, std::uint8_t& tcp_flags) noexcept {
+                                              LaneSet& looking, std::uint8_t& tcp_flags) noexcept {
         auto&& lane = burst.lane(i);
-        lane.session = kNoSession;
-        if (snapshot.tenants[lane.tenant].sessions == SessionMode::none) return true;
+        if (snapshot.tenants[lane.tenant].sessions == SessionMode::none) {
+            lane.session = kNoSession;
+            return true;
+        }
         const net::FlowKey& key = burst.key(i);
-        if (key.match_flags != net::kL4Known || (lane.flags & kLaneIcmpError) != 0) {
+        if (key.match_flags != net::kL4Known || (lane.flags & kLaneIcmpError) != 0) [[unlikely]] {
+            lane.session = kNoSession;
             lane.flags |= kLaneBypass;
             const Piece piece = begin_bypass(worker, snapshot, burst, i);
             if (piece == Piece::overlap) return burst.drop(i, DropReason::fragment_offset);
             if (piece == Piece::unknown) return true;
         }
-        lane.flags |= kLaneTracked;
+        looking.add(i);
         tcp_flags |= key.tcp_flags;
-        batch.keys[size] = &key;
-        batch.hashes[size++] = lane.hash;
+        if (i < snapshot.prefetch_session) worker.sessions->prefetch_bucket(lane.hash);
         return true;
+    }
+
+    // Until it is verified a lane's candidate stands where its session will.
+    template <class Burst>
+    [[gnu::always_inline]] static void find_candidates(WorkerState& worker, const Snapshot& snapshot, Burst& burst,
+                                                       LaneSet looking) noexcept {
+        worker.sessions->find_candidates(
+            looking.bits(), snapshot.prefetch_session, [&](unsigned i) { return burst.lane(i).hash; },
+            [&](unsigned i, std::uint32_t candidate) { burst.lane(i).session = candidate; });
+    }
+
+    // Sessions that end before this burst's packets use them: those of an outdated policy, and those whose tuple begins
+    // a new connection. Directions may have turned then, and other lanes of the burst may belong to the session that
+    // just began: everything is looked up anew.
+    template <class Burst>
+    [[gnu::noinline]] static void make_way(WorkerState& worker, const Snapshot& snapshot, Burst& burst,
+                                           LaneSet looking) noexcept {
+        const auto each = [&](auto&& change) {
+            session::Found found[kMaxLanes];
+            for (const auto i : looking)
+                found[i] = worker.sessions->verify(burst.lane(i).session, burst.key(i), burst.lane(i).hash);
+            bool any = false;
+            for (const auto i : looking)
+                if (found[i].index != session::kNone) any |= change(burst.key(i), found[i]);
+            if (any) find_candidates(worker, snapshot, burst, looking);
+        };
+        if (snapshot.on_policy_change == OnPolicyChange::kill)
+            each([&](const net::FlowKey& key, session::Found found) {
+                return end_outdated(worker, snapshot, key, found.index);
+            });
+        each([&](const net::FlowKey& key, session::Found found) {
+            return restart_reused(worker, snapshot, key, found);
+        });
     }
 
     // Counts the packet under its reason. `unknown`: its key names no session.
@@ -125,42 +155,71 @@ struct Session {
     }
 
     // `on_policy_change: kill`: what an older policy has permitted is no session any more.
-    static bool end_outdated(WorkerState& worker, const Snapshot& snapshot, std::span<const net::FlowKey* const> keys,
-                             std::span<const session::Found> found) noexcept {
-        bool any = false;
-        for (std::size_t i = 0; i < keys.size(); ++i) {
-            if (found[i].index == session::kNone) continue;
-            const session::HotEntry& entry = worker.sessions->hot(found[i].index);
-            // Free: an earlier lane of the same session came by.
-            if (entry.state() == session::State::free ||
-                entry.policy_generation == snapshot.tenants[keys[i]->tenant].policy_generation)
-                continue;
-            worker.sessions->erase(found[i].index, worker.outcomes);
-            any = true;
-        }
-        return any;
+    static bool end_outdated(WorkerState& worker, const Snapshot& snapshot, const net::FlowKey& key,
+                             std::uint32_t index) noexcept {
+        const session::HotEntry& entry = worker.sessions->hot(index);
+        // Free: an earlier lane of the same session came by.
+        if (entry.state() == session::State::free ||
+            entry.policy_generation == snapshot.tenants[key.tenant].policy_generation)
+            return false;
+        worker.sessions->erase(index, worker.outcomes);
+        return true;
     }
 
-    static bool restart_reused(WorkerState& worker, const Snapshot& snapshot, std::span<const net::FlowKey* const> keys,
-                               std::span<const session::Found> found) noexcept {
-        bool any = false;
-        for (std::size_t i = 0; i < keys.size(); ++i) {
-            if (found[i].index == session::kNone) continue;
-            session::HotEntry& entry = worker.sessions->hot(found[i].index);
-            if (!session::can_restart(entry, found[i].reverse, own_tcp_flags(*keys[i]))) continue;
-            worker.sessions->restart(found[i].index, worker.outcomes, *keys[i], worker.now_tsc);
-            entry.policy_generation = snapshot.tenants[keys[i]->tenant].policy_generation;
-            any = true;
+    static bool restart_reused(WorkerState& worker, const Snapshot& snapshot, const net::FlowKey& key,
+                               session::Found found) noexcept {
+        session::HotEntry& entry = worker.sessions->hot(found.index);
+        if (!session::can_restart(entry, found.reverse, own_tcp_flags(key))) return false;
+        worker.sessions->restart(found.index, worker.outcomes, key, worker.now_tsc);
+        entry.policy_generation = snapshot.tenants[key.tenant].policy_generation;
+        return true;
+    }
+
+    // Neither none nor kOldNextHop.
+    static bool is_known(std::uint16_t next_hop) noexcept { return static_cast<std::int16_t>(next_hop) > 0; }
+
+    // What nearly every packet is: a hit on a memo that has everything, of a stateful list. False: anything else, and
+    // nothing is written.
+    struct Fast {
+        const Tenant* tenants;
+        session::Table* sessions;
+        const session::OutcomeTable* outcomes;
+        const route::NextHop* next_hops;
+        bool memo;  // switched on, and no shadow checks
+
+        [[gnu::always_inline]] bool hit(const Tenant& tenant, auto& lane, session::Found found) const noexcept {
+            const session::HotEntry& entry = sessions->hot(found.index);
+            const std::uint16_t next_hop = entry.next_hop[found.reverse ? 1 : 0];
+            // Both generations at once.
+            std::uint32_t generations, now;
+            std::memcpy(&generations, &entry.policy_generation, sizeof generations);
+            std::memcpy(&now, &tenant.policy_generation, sizeof now);
+            if (generations != now || !is_known(next_hop) || entry.outcome == session::kNoOutcome) return false;
+            if (!memo || !tenant.stateful || (lane.flags & kLaneBypass) != 0) return false;
+            const session::Outcome outcome = (*outcomes)[entry.outcome];
+            if (!outcome.permit) return false;
+            base::prefetch_read(&next_hops[next_hop]);
+            lane.next_hop = next_hop;
+            lane.outcome = entry.outcome;
+            lane.policer = outcome.policer;
+            lane.traffic_class = outcome.traffic_class;
+            lane.flags |=
+                static_cast<std::uint16_t>(kLaneRouteKnown | kLaneVerdictKnown | (found.reverse ? kLaneReverse : 0));
+            return true;
         }
-        return any;
+    };
+    static_assert(offsetof(session::HotEntry, route_generation) == offsetof(session::HotEntry, policy_generation) + 2);
+    static_assert(offsetof(Tenant, route_generation) == offsetof(Tenant, policy_generation) + 2);
+    static Fast fast_of(WorkerState& worker, const Snapshot& snapshot) noexcept {
+        return {snapshot.tenants.data(), worker.sessions.get(), &worker.outcomes, snapshot.next_hops.data(),
+                snapshot.memoize && snapshot.shadow_check == 0};
     }
 
     template <class Burst>
-    static bool hit(WorkerState& worker, const Snapshot& snapshot, const Tenant& tenant, Burst& burst, auto i,
-                    session::Found found, Counts& counts) noexcept {
+    [[gnu::noinline]] static bool hit(WorkerState& worker, const Snapshot& snapshot, const Tenant& tenant, Burst& burst,
+                                      auto i, session::Found found, Counts& counts) noexcept {
         auto&& lane = burst.lane(i);
         const session::HotEntry& entry = worker.sessions->hot(found.index);
-        lane.session = found.index;
         if (found.reverse) lane.flags |= kLaneReverse;
         const bool usable = entry.policy_generation == tenant.policy_generation && snapshot.memoize &&
                             (lane.flags & kLaneBypass) == 0 && entry.outcome != session::kNoOutcome &&
@@ -184,7 +243,7 @@ struct Session {
     // False: there was a next hop, of other routes.
     static bool take_route(const Tenant& tenant, const session::HotEntry& entry, bool reverse, auto& lane) noexcept {
         const std::uint16_t next_hop = entry.next_hop[reverse ? 1 : 0];
-        if (static_cast<std::int16_t>(next_hop) <= 0) return true;  // none, or kOldNextHop
+        if (!is_known(next_hop)) return true;
         if (entry.route_generation != tenant.route_generation) return false;
         lane.next_hop = next_hop;
         lane.flags |= kLaneRouteKnown;
@@ -298,15 +357,15 @@ struct Install {
         // Here, in the lanes' order, and not at look-up: what a list or the route denies leaves no trace in a session.
         // Before anything is installed, so that the entries are those that were looked up.
         session::Table& sessions = *worker.sessions;
-        const std::uint64_t now = worker.now_tsc;
-        std::uint16_t flags_seen = 0;
+        const std::uint16_t stamp = sessions.stamp(worker.now_tsc);
+        unsigned flags_seen = 0;
         for (const auto i : burst.live()) {
             auto&& lane = burst.lane(i);
-            const std::uint16_t flags = lane.flags;
+            const unsigned flags = lane.flags;
             flags_seen |= flags;
             if (lane.session == kNoSession || (flags & kLaneIcmpError) != 0) continue;
-            sessions.touch(lane.session, (flags & kLaneReverse) != 0, own_tcp_flags(burst.key(i)), lane.frame_length,
-                           now);
+            sessions.touch_at(stamp, lane.session, (flags & kLaneReverse) != 0, own_tcp_flags(burst.key(i)),
+                              lane.frame_length);
         }
         if ((flags_seen & kLaneInstall) == 0) return;
         burst.filter([&](auto i) {

@@ -21,10 +21,10 @@ struct Acl {
 
     template <class Burst>
     static void process(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
-        // The session stage has dropped what a fresh memo denies. Where all lanes have one, this loop is the stage.
+        // The session stage has dropped what a fresh memo denies. Where all lanes have one, nothing is left to do.
         unsigned by_own_key = 0;
         unsigned stale = 0;
-        for (const auto i : burst.live()) {
+        for (const auto i : burst.live().without(burst.memoised())) {
             const std::uint16_t flags = burst.lane(i).flags;
             stale += (flags & kLaneStale) != 0;
             by_own_key += (flags & (kLaneStale | kLaneVerdictKnown)) == 0;

@@ -26,12 +26,12 @@ struct Route {
     static void process(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
         Lanes pending;
         const route::NextHop* const next_hops = snapshot.next_hops.data();
-        for (const auto i : burst.live()) {
+        for (const auto i : burst.live().without(burst.memoised())) {
             auto&& lane = burst.lane(i);
             if ((lane.flags & kLaneRouteKnown) != 0) {
                 base::prefetch_read(&next_hops[lane.next_hop]);
             } else {
-                pending.lane[pending.size++] = i;
+                pending.lane[pending.size++] = static_cast<std::uint8_t>(i);
             }
         }
         while (pending.size != 0) lookup_one_fib(worker, snapshot, burst, pending);

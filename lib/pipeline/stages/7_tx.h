@@ -34,25 +34,27 @@ struct Tx {
         const route::NextHop* const next_hops = snapshot.next_hops.data();
         const Port* const ports = snapshot.ports.data();
         unsigned held = 0;
-        burst.filter([&](auto i) __attribute__((always_inline)) {
+        burst.send_all([&](auto i) __attribute__((always_inline)) {
             auto&& lane = burst.lane(i);
             const route::NextHop& next_hop = next_hops[lane.next_hop];
             const Port& port = ports[next_hop.port];
             if (!port.admin_up) return burst.drop(i, DropReason::port_down);
             if (!rewrite(lane, next_hop)) return burst.drop(i, DropReason::headers_chained);
-            if (lane.mbuf->nb_segs != 1 && !port.sends_chains && rte_pktmbuf_linearize(lane.mbuf) != 0) [[unlikely]]
+            if (lane.mbuf->nb_segs != 1 && !port.sends_chains && !make_linear(lane.mbuf)) [[unlikely]]
                 return burst.drop(i, DropReason::tx_chained);
             if (!worker.tx[next_hop.port].push(lane.mbuf)) {
                 worker.ports[next_hop.port].tx_dropped.add(1);
                 return burst.drop(i, DropReason::tx_full);
             }
             ++held;
-            return false;  // on its way: no longer a lane of this burst, and not dropped
+            return true;
         });
         worker.ledger.held += held;
     }
 
   private:
+    [[gnu::noinline]] static bool make_linear(rte_mbuf* mbuf) noexcept { return rte_pktmbuf_linearize(mbuf) == 0; }
+
     // False: the first segment has no headroom for the longer Ethernet header.
     [[gnu::always_inline]] static bool rewrite(auto& lane, const route::NextHop& next_hop) noexcept {
         // Read before the frame is written, or each of its bytes could be one of these.
@@ -60,7 +62,10 @@ struct Tx {
         const unsigned l2_length = next_hop.l2_length;
         const unsigned length = l2_length + lane.l3_length;
         const bool ip6 = (lane.flags & kLaneIpv6) != 0;
-        if (!move_start(mbuf, static_cast<int>(l2_length) - static_cast<int>(lane.l3_offset))) return false;
+        // The frame begins so much earlier, or later where this is negative. Parsed headers lie in the first segment.
+        const int longer = static_cast<int>(l2_length) - static_cast<int>(lane.l3_offset);
+        if (longer > static_cast<int>(rte_pktmbuf_headroom(mbuf))) return false;
+        mbuf->data_off = static_cast<std::uint16_t>(mbuf->data_off - longer);
         auto* frame = rte_pktmbuf_mtod(mbuf, std::uint8_t*);
         if (ip6) {
             --frame[l2_length + 7];  // RFC 8200 3: hop limit
@@ -68,20 +73,19 @@ struct Tx {
             net::decrement_ttl_ip4(frame + l2_length);
         }
         write_ethernet(frame, next_hop, l2_length, ip6);
-        cut(mbuf, length);
+        // L2 padding ends here, so that nobody's bytes leave in it; the device pads anew.
+        if (mbuf->nb_segs != 1) [[unlikely]] {
+            mbuf->data_len = static_cast<std::uint16_t>(mbuf->data_len + longer);
+            mbuf->pkt_len += static_cast<std::uint32_t>(longer);
+            cut_chain(mbuf, length);
+        } else {
+            mbuf->pkt_len = length;
+            mbuf->data_len = static_cast<std::uint16_t>(length);
+        }
         // What RX said of the packet (a stripped tag, checksums, a type) must not reach the driver as a request or the
         // next owner as a fact; only what says who owns the buffer stays.
         mbuf->ol_flags &= RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL;
         mbuf->packet_type = 0;
-        return true;
-    }
-
-    // The frame begins `bytes` earlier (or later, when negative). Parsed headers lie in the first segment.
-    static bool move_start(rte_mbuf* mbuf, int bytes) noexcept {
-        if (bytes > static_cast<int>(rte_pktmbuf_headroom(mbuf))) return false;
-        mbuf->data_off = static_cast<std::uint16_t>(mbuf->data_off - bytes);
-        mbuf->data_len = static_cast<std::uint16_t>(mbuf->data_len + bytes);
-        mbuf->pkt_len += static_cast<std::uint32_t>(bytes);
         return true;
     }
 
@@ -94,14 +98,10 @@ struct Tx {
         std::memcpy(frame + l2_length - 2, &ether_type, 2);
     }
 
-    // L2 padding ends here, so that nobody's bytes leave in it; the device pads anew.
-    static void cut(rte_mbuf* mbuf, std::uint32_t length) noexcept {
+    // Stands apart, as it frees segments.
+    [[gnu::noinline]] static void cut_chain(rte_mbuf* mbuf, std::uint32_t length) noexcept {
         if (mbuf->pkt_len <= length) return;
         mbuf->pkt_len = length;
-        if (mbuf->nb_segs == 1) {
-            mbuf->data_len = static_cast<std::uint16_t>(length);
-            return;
-        }
         rte_mbuf* segment = mbuf;
         std::uint16_t segments = 1;
         for (; length > segment->data_len; ++segments) {
