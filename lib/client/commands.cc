@@ -125,10 +125,11 @@ int run_reload(Context& context, const Arguments& arguments) {
 
 void declare_sessions(void* cli_app, Arguments& arguments) {
     auto& app = *static_cast<CLI::App*>(cli_app);
-    app.add_option("ACTION", arguments.action, "list, or kill")->required();
+    app.add_option("ACTION", arguments.action, "list, top, or kill")->required();
     app.add_option("FILTER", arguments.words,
-                   "of kill: tenant=, proto=, src=, dst=, src_port=, dst_port=, state=; or all");
-    app.add_option("--tenant", arguments.tenant, "of list: whose sessions");
+                   "of kill: tenant=, proto=, src=, dst=, src_port=, dst_port=, state=; or all. "
+                   "Of top: bytes or packets, and how many");
+    app.add_option("--tenant", arguments.tenant, "of list and top: whose sessions");
 }
 
 int list_sessions(Context& context, const Arguments& arguments) {
@@ -136,6 +137,17 @@ int list_sessions(Context& context, const Arguments& arguments) {
         throw UsageError("sessions list: --tenant T is expected, and no filter");
     TelemetryClient client(telemetry_path(context.file_prefix), context.cancel_fd);
     const Json answer = client.query_list("/cachewire/session/list", arguments.tenant);
+    print(context, answer, sessions_text(answer));
+    return kDone;
+}
+
+int top_sessions(Context& context, const Arguments& arguments) {
+    if (arguments.tenant.empty() || arguments.words.size() > 2)
+        throw UsageError("sessions top: --tenant T is expected; then bytes or packets, and how many");
+    std::string query = "/cachewire/session/top," + arguments.tenant;
+    for (const std::string& word : arguments.words) query += "," + word;
+    TelemetryClient client(telemetry_path(context.file_prefix), context.cancel_fd);
+    const Json answer = client.query(query);
     print(context, answer, sessions_text(answer));
     return kDone;
 }
@@ -156,8 +168,8 @@ int kill_sessions(Context& context, const Arguments& arguments) {
 int run_sessions(Context& context, const Arguments& arguments) {
     if (arguments.action == "list") return list_sessions(context, arguments);
     if (arguments.action == "kill") return kill_sessions(context, arguments);
-    if (arguments.action == "top") throw NotSupported("sessions top: not supported yet");
-    throw UsageError(fmt::format("sessions: no '{}'; list or kill", arguments.action));
+    if (arguments.action == "top") return top_sessions(context, arguments);
+    throw UsageError(fmt::format("sessions: no '{}'; list, top or kill", arguments.action));
 }
 
 void declare_memoize(void* cli_app, Arguments& arguments) {
@@ -181,7 +193,8 @@ constexpr auto kCommands = std::to_array<Command>({
     {"show", "ask for state and counters", declare_show, run_show},
     {"reload", "read the configuration file again; all of it is applied or nothing", declare_reload, run_reload},
     {"memoize", "use memoised verdicts, or not; over reloads", declare_memoize, run_memoize},
-    {"sessions", "list a tenant's sessions, or end those that a filter fits", declare_sessions, run_sessions},
+    {"sessions", "list a tenant's sessions, all or the heaviest, or end those that a filter fits", declare_sessions,
+     run_sessions},
 });
 
 // Of the interface, but not there yet: said as such, not as a typing error.

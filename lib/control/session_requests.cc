@@ -176,6 +176,30 @@ SessionRequests::Page SessionRequests::list(const session::Filter& filter, Curso
     return page;
 }
 
+std::vector<session::SessionView> SessionRequests::top(const session::Filter& filter, session::Weight weight,
+                                                       std::size_t count) {
+    const std::lock_guard lock(mutex_);
+    count = std::min<std::size_t>(count, session::Mailbox::kMaxViews);
+    std::vector<session::SessionView> best;
+    const auto heavier = [weight](const auto& a, const auto& b) {
+        return weight == session::Weight::bytes ? a.bytes() > b.bytes() : a.packets() > b.packets();
+    };
+    for (const Worker& worker : workers_) {
+        Request request{.kind = Request::Kind::top,
+                        .filter = filter,
+                        .max_views = static_cast<std::uint32_t>(count),
+                        .weight = weight};
+        do {
+            const auto& answer = ask(worker, request);
+            best.insert(best.end(), answer.views.begin(), answer.views.begin() + answer.count);
+            std::stable_sort(best.begin(), best.end(), heavier);
+            if (best.size() > count) best.resize(count);
+            request.cursor = answer.next;
+        } while (request.cursor != session::kNone);
+    }
+    return best;
+}
+
 std::optional<session::SessionView> SessionRequests::get(const net::FlowKey& key, std::uint32_t hash) {
     const std::lock_guard lock(mutex_);
     for (const Worker& worker : workers_) {

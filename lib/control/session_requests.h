@@ -44,6 +44,8 @@ class SessionRequests {
 
     // At most `count` sessions; fewer, even none, do not mean that there is no next page.
     Page list(const session::Filter& filter, Cursor cursor, std::size_t count);
+    // The heaviest of all workers, heaviest first; at most Mailbox::kMaxViews.
+    std::vector<session::SessionView> top(const session::Filter& filter, session::Weight weight, std::size_t count);
     // Whichever worker has it.
     std::optional<session::SessionView> get(const net::FlowKey& key, std::uint32_t hash);
     // How many were ended, on all workers.

@@ -212,6 +212,38 @@ Json session_list(Runtime& runtime, std::string_view parameters) {
     });
 }
 
+// TENANT[,bytes|packets[,N]], the heaviest first, under "0", "1" and so on.
+Json session_top(Runtime& runtime, std::string_view parameters) {
+    constexpr std::uint64_t kDefaultCount = 10;
+    const auto fields = telemetry::split_parameters(parameters);
+    if (fields.empty() || fields.size() > 3) throw BadQuery("TENANT, TENANT,BY or TENANT,BY,N are expected");
+    const std::string_view by = fields.size() > 1 ? fields[1] : "bytes";
+    if (by != "bytes" && by != "packets") throw BadQuery(fmt::format("BY is bytes or packets, not '{}'", by));
+    std::uint64_t count = kDefaultCount;
+    if (fields.size() > 2) {
+        const auto number = parse_port_number(fields[2]);
+        if (!number || *number == 0 || *number > session::Mailbox::kMaxViews)
+            throw BadQuery(fmt::format("N is 1 to {}, not '{}'", session::Mailbox::kMaxViews, fields[2]));
+        count = *number;
+    }
+    session::Filter filter;
+    filter.tenant = runtime.with_view([&](const View& v) { return tenant_slot(v, fields[0]); });
+    const auto weight = by == "bytes" ? session::Weight::bytes : session::Weight::packets;
+    const auto top = runtime.session_requests().top(filter, weight, count);
+    return runtime.with_view([&](const View& v) {
+        Json answer = Json::object();
+        std::size_t bytes = 2;
+        for (std::size_t i = 0; i < top.size(); ++i) {
+            const std::string key = std::to_string(i);
+            Json value = telemetry::to_wire(session_json(v, top[i]));
+            bytes += key.size() + 4 + telemetry::wire_bytes(value);
+            if (bytes > telemetry::kMaxAnswerBytes) break;
+            answer[key] = std::move(value);
+        }
+        return answer;
+    });
+}
+
 net::FlowKey flow_of(const View& v, const std::vector<std::string_view>& fields) {
     net::FlowKey key;
     key.tenant = tenant_slot(v, fields[0]);
@@ -286,6 +318,10 @@ void add_session_endpoints(telemetry::Endpoints& endpoints, Runtime& runtime) {
     endpoints.add("/cachewire/session/list", "A tenant's sessions. Parameters: tenant, cursor, count",
                   [&runtime](std::string_view parameters) {
                       return ask(runtime, [&] { return session_list(runtime, parameters); });
+                  });
+    endpoints.add("/cachewire/session/top", "A tenant's heaviest sessions. Parameters: tenant, bytes|packets, count",
+                  [&runtime](std::string_view parameters) {
+                      return ask(runtime, [&] { return session_top(runtime, parameters); });
                   });
     endpoints.add("/cachewire/session/get", "One session. Parameters: tenant, proto and tuple",
                   [&runtime](std::string_view parameters) {

@@ -39,16 +39,23 @@ struct SessionView {
     std::optional<net::FlowKey> companion;  // the reply's tuple, where it differs
     std::uint64_t age_cycles = 0;
     std::uint64_t idle_cycles = 0;
+
+    // Both directions.
+    [[nodiscard]] std::uint64_t packets() const noexcept { return cold.packets[0] + cold.packets[1]; }
+    [[nodiscard]] std::uint64_t bytes() const noexcept { return cold.bytes[0] + cold.bytes[1]; }
 };
 
+enum class Weight : std::uint8_t { bytes, packets };
+
 struct Request {
-    enum class Kind : std::uint8_t { list, get, kill, flush };
+    enum class Kind : std::uint8_t { list, top, get, kill, flush };
     Kind kind = Kind::list;
-    Filter filter{};              // list, kill, flush
-    std::uint32_t cursor = 0;     // the same: the entry to begin at
-    std::uint32_t max_views = 0;  // list: at most kMaxViews
-    net::FlowKey key{};           // get
-    std::uint32_t hash = 0;       // get
+    Filter filter{};                // all but get
+    std::uint32_t cursor = 0;       // the same: the entry to begin at
+    std::uint32_t max_views = 0;    // list, top: at most kMaxViews
+    Weight weight = Weight::bytes;  // top: of those that fit, the heaviest
+    net::FlowKey key{};             // get
+    std::uint32_t hash = 0;         // get
 };
 
 class Mailbox {
@@ -61,7 +68,7 @@ class Mailbox {
     struct Answer {
         std::array<SessionView, kMaxViews> views;
         std::uint32_t count = 0;     // of views
-        std::uint32_t next = kNone;  // list, kill, flush: where to go on; kNone: that was all
+        std::uint32_t next = kNone;  // all but get: where to go on; kNone: that was all
         std::uint64_t killed = 0;
     };
 
@@ -84,11 +91,20 @@ class Mailbox {
     void work(Table& table, OutcomeTable& outcomes, std::uint64_t now_tsc) noexcept;
     bool walk(Table& table, OutcomeTable& outcomes, std::uint64_t now_tsc) noexcept;
     void add_view(Table& table, const OutcomeTable& outcomes, std::uint32_t index, std::uint64_t now_tsc) noexcept;
+    void weigh(const Table& table, std::uint32_t index) noexcept;
 
     alignas(base::kCacheLine) std::atomic<Turn> turn_{Turn::control};
     alignas(base::kCacheLine) Request request_;
     std::uint32_t cursor_ = 0;
     std::uint32_t looked_at_ = 0;
+    // top: the heaviest so far, as a heap with the lightest of them in front. Sessions may end before the walk has come
+    // round, so what is left of these becomes views at the end.
+    struct Weighed {
+        std::uint64_t weight;
+        std::uint32_t index;
+    };
+    std::array<Weighed, kMaxViews> heaviest_;
+    std::uint32_t heaviest_count_ = 0;
     Answer answer_;
 };
 

@@ -238,6 +238,8 @@ TEST_CASE("cwctl: sessions are listed page by page and ended by filter", "[clien
         R"({"41":{"proto":"tcp","src":"10.0.0.1","src_port":1024,"dst":"2001:db8::2","dst_port":22,"state":"new"},"next":50})";
     server.answers["/cachewire/session/list,red,50,256"] = R"({"next":50})";  // leads to itself
     server.answers["/cachewire/session/list,blue"] = "{}";
+    server.answers["/cachewire/session/top,red"] = R"({"0":{"proto":"tcp","src":"10.0.0.9"}})";
+    server.answers["/cachewire/session/top,red,packets,3"] = "{}";
     server.control_answer = R"({"ok":true,"killed":1234})";
     server.start();
     const Result list = run({"sessions", "list", "--tenant", "red"});
@@ -245,6 +247,9 @@ TEST_CASE("cwctl: sessions are listed page by page and ended by filter", "[clien
     CHECK(list.out.find("tcp    10.0.0.1:1024  [2001:db8::2]:22  new") != std::string::npos);
     CHECK(Json::parse(run({"-j", "sessions", "list", "--tenant", "red"}).out).size() == 1);
     CHECK(run({"sessions", "list", "--tenant", "blue"}).out == "no sessions\n");
+    CHECK(run({"sessions", "top", "--tenant", "red"}).out.find("10.0.0.9") != std::string::npos);
+    CHECK(run({"sessions", "top", "--tenant", "red", "packets", "3"}).out == "no sessions\n");
+    CHECK(run({"sessions", "top"}).status == kUsage);
 
     const Result kill = run({"sessions", "kill", "tenant=red", "dst_port=22"});
     CHECK(kill.status == kDone);

@@ -27,7 +27,9 @@ class FakeWorker {
             session::Found found;
             REQUIRE(table_.insert(key, test::hash_of(key), 0, found) == session::Table::Insert::created);
         }
-        if (!answers) return;
+        if (answers) start();
+    }
+    void start() {
         thread_ = std::thread([this] {
             while (!stop_.load(std::memory_order_relaxed)) {
                 mailbox_->serve(table_, outcomes_, 0);
@@ -88,6 +90,21 @@ TEST_CASE("session requests: a list goes over all workers, page by page", "[cont
         CHECK(*seen.rbegin() == (SessionRequests::Cursor{3} << 32 | 99));
     }
     CHECK(requests.list({}, SessionRequests::Cursor{9} << 32, 10).sessions.empty());
+}
+
+TEST_CASE("session requests: the heaviest of all workers", "[control]") {
+    FakeWorker a(0, 100, false), b(100, 100, false);
+    for (std::uint32_t i = 0; i < 100; ++i) {
+        a.table().touch(i, i % 2 == 0, 0, 100 + 2 * i, 0);
+        b.table().touch(i, i % 3 == 0, 0, 101 + 2 * i, 0);
+    }
+    a.start();
+    b.start();
+    SessionRequests requests({{&a.mailbox(), 1}, {&b.mailbox(), 2}});
+    const auto top = requests.top({}, session::Weight::bytes, 5);
+    REQUIRE(top.size() == 5);
+    for (std::size_t i = 0; i < top.size(); ++i) CHECK(top[i].bytes() == 299 - i);
+    CHECK(requests.top({}, session::Weight::packets, 1000).size() == session::Mailbox::kMaxViews);
 }
 
 TEST_CASE("session requests: one is found on whichever worker has it, and a filter ends those on all", "[control]") {

@@ -2,12 +2,16 @@
 // Requests, with the worker's side called by hand, and once with two threads.
 #include "session/request.h"
 
+#include <algorithm>
 #include <atomic>
 #include <set>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "session/keys.h"
 #include "support/catch.h"
+#include "support/random.h"
 
 using namespace cachewire;
 using session::Filter;
@@ -193,4 +197,57 @@ TEST_CASE("request: control and worker on threads of their own", "[session]") {
     stop = true;
     worker.join();
     CHECK(views > 0);
+}
+
+TEST_CASE("request: the heaviest sessions, heaviest first", "[session]") {
+    Rig rig;
+    constexpr std::uint32_t kSessions = 1000;
+    auto rng = test::random_engine();
+    INFO("seed " << test::seed());
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> by_bytes, by_packets;  // the plain way: all of them, sorted
+    for (std::uint32_t i = 0; i < kSessions; ++i) {
+        const std::uint32_t index = rig.add(test::pool_key(i, false));
+        std::uint64_t bytes = 0, packets = 0;
+        for (unsigned k = rng() % 20; k-- > 0; ++packets) {
+            const std::uint32_t length = 60 + rng() % 1000000;
+            rig.table.touch(index, rng() % 2 == 0, 0, length, 0);
+            bytes += length;
+            if (rng() % 4 == 0) rig.table.flush(index);  // some of it is in the cold entry
+        }
+        if (i == 7) {  // has ended: not among them
+            rig.table.erase(index, rig.outcomes);
+            continue;
+        }
+        by_bytes.emplace_back(bytes, index);
+        by_packets.emplace_back(packets, index);
+    }
+    for (auto* all : {&by_bytes, &by_packets}) std::sort(all->rbegin(), all->rend());
+    for (const std::uint32_t count : {1u, 10u, Mailbox::kMaxViews}) {
+        const unsigned turns = rig.ask({.kind = Kind::top, .max_views = count, .weight = session::Weight::bytes});
+        CHECK(turns >= kSessions / Mailbox::kEntriesATime);
+        const Mailbox::Answer& answer = rig.mailbox->answer();
+        REQUIRE(answer.count == count);
+        CHECK(answer.next == session::kNone);
+        for (std::uint32_t i = 0; i < count; ++i) REQUIRE(answer.views[i].bytes() == by_bytes[i].first);
+
+        rig.ask({.kind = Kind::top, .max_views = count, .weight = session::Weight::packets});
+        REQUIRE(answer.count == count);
+        for (std::uint32_t i = 0; i < count; ++i) REQUIRE(answer.views[i].packets() == by_packets[i].first);
+    }
+    rig.ask({.kind = Kind::top, .filter = {.proto = 99}, .max_views = 10});
+    CHECK(rig.mailbox->answer().count == 0);
+}
+
+TEST_CASE("request: a heaviest session that ends before the walk has come round is left out", "[session]") {
+    Rig rig;
+    for (std::uint32_t i = 0; i < 100; ++i) rig.table.touch(rig.add(test::pool_key(i, false)), false, 0, 100 + i, 0);
+    REQUIRE(rig.mailbox->post({.kind = Kind::top, .max_views = 3}));
+    rig.table.touch(0, false, 0, 100000, 0);
+    rig.mailbox->serve(rig.table, rig.outcomes, 0);  // has seen the first 32 entries
+    REQUIRE_FALSE(rig.mailbox->answered());
+    rig.table.erase(0, rig.outcomes);
+    while (!rig.mailbox->answered()) rig.mailbox->serve(rig.table, rig.outcomes, 0);
+    REQUIRE(rig.mailbox->answer().count == 2);  // its place is not given to another one
+    CHECK(rig.mailbox->answer().views[0].bytes() == 199);
+    CHECK(rig.mailbox->answer().views[1].bytes() == 198);
 }
