@@ -10,6 +10,7 @@ namespace cachewire::bench {
 
 struct Options {
     bool quick = false;
+    bool sweep = false;  // session: prefetch distances and burst sizes
     unsigned pairs = 4000;
     unsigned only_slices =
         0;  // run this many slices of the last variant alone, for an instruction count under callgrind

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What does the whole path cost above receiving and sending? 64-byte UDP packets, every stage at work: session look-up,
 // a stateful list of ten rules, a table of routes, a policer. Frames in flight: 4096, headers in L2. First 4096
-// sessions, a packet each; then packets of sessions chosen uniformly from 1 k, 100 k and 1 M.
+// sessions, a packet each; then packets of sessions chosen uniformly from 1 k, 100 k and 1 M; and from 1 M while a
+// thousand routes a second change.
 #include <cstdint>
 #include <cstring>
 #include <iterator>
@@ -11,8 +12,10 @@
 #include <fmt/format.h>
 
 #include "claims.h"
+#include "control/route_feed.h"
 #include "net/checksum.h"
 #include "net/headers.h"
+#include "net/prefix.h"
 #include "rig.h"
 #include "support/packet_builder.h"
 
@@ -86,9 +89,9 @@ void set_flow(std::vector<std::uint8_t>& frame, std::uint32_t id) {
 // A rig whose `sessions` sessions exist already and are chosen from at random.
 class RandomSessions {
   public:
-    explicit RandomSessions(unsigned sessions)
+    explicit RandomSessions(unsigned sessions, const std::string& name = "flows")
         : sessions_(sessions),
-          rig_("flows" + std::to_string(sessions), configuration(2 * sessions), traffic(),
+          rig_(name + std::to_string(sessions), configuration(2 * sessions), traffic(),
                [this](Rig::Frames& frames) { choose(frames); }) {
         for (unsigned i = 0; i < sessions; i += kFlows) rig_.pipeline();
         in_order_ = false;
@@ -96,12 +99,38 @@ class RandomSessions {
     RandomSessions(const RandomSessions&) = delete;
     RandomSessions& operator=(const RandomSessions&) = delete;
     Slice pipeline() { return rig_.pipeline(); }
+    // At ten million packets a second a thousand changes a second, published twenty times a second, are fifty changes
+    // in half a million packets.
+    Slice pipeline_with_route_changes() {
+        constexpr unsigned kSlices = 500000 / kFlows, kChanges = 50;
+        if (slices_++ % kSlices == 0) change_routes(kChanges);
+        return rig_.pipeline();
+    }
+    [[nodiscard]] std::uint64_t flushes() noexcept { return rig_.routes().stats().flushes; }
+    [[nodiscard]] std::uint64_t stale() const noexcept { return rig_.worker().memo.stale.read(); }
 
   private:
+    // Routes of the kind that the packets take, more specific ones of the same next hop, so that nothing is lost.
+    void change_routes(unsigned count) {
+        const auto tenant = *rig_.registry().tenants.find("red");
+        const auto wan = *rig_.registry().interfaces.find("wan");
+        const net::Address via = net::parse_address("192.0.2.2")->address;
+        for (unsigned i = 0; i < count; ++i) {
+            const net::Prefix prefix{net::Address::from_v4(0xc6120000 + (random_() % 4096) * 16), 28, net::Family::ip4};
+            if (random_() % 2 == 0) {
+                rig_.routes().set_route(control::RouteSource::kernel, tenant, prefix, {{wan, via, 1}});
+            } else {
+                rig_.routes().withdraw(control::RouteSource::kernel, tenant, prefix);
+            }
+        }
+        rig_.routes().flush(now_ms_ += 1000 / control::RouteFeed::kFlushesPerSecond);
+    }
+
     void choose(Rig::Frames& frames) {
         for (auto& frame : frames) set_flow(frame, in_order_ ? next_++ % sessions_ : random_() % sessions_);
     }
-    unsigned sessions_, next_ = 0;
+    unsigned sessions_, next_ = 0, slices_ = 0;
+    std::uint64_t now_ms_ = 0;
     bool in_order_ = true;
     std::minstd_rand random_{7};
     Rig rig_;
@@ -127,16 +156,19 @@ std::vector<Result> flows(const Options& options) {
         fmt::print("{} packets through the pipeline\n", options.only_slices * kFlows);
         return {};
     }
-    RandomSessions few(1000), many(100000), million(1000000);
+    RandomSessions few(1000), many(100000), million(1000000), changing(1000000, "churn");
     const auto results = measure({{"io loop", [&] { return rig.io(); }},
                                   {"4096 sessions in turn", [&] { return rig.pipeline(); }},
                                   {"1 k sessions, random", [&] { return few.pipeline(); }},
                                   {"100 k sessions, random", [&] { return many.pipeline(); }},
-                                  {"1 M sessions, random", [&] { return million.pipeline(); }}},
+                                  {"1 M sessions, random", [&] { return million.pipeline(); }},
+                                  {"1 M, routes change", [&] { return changing.pipeline_with_route_changes(); }}},
                                  options.quick ? 1000 : options.pairs);
     print_table("flows: whole path, 64 B, one worker", results);
     fmt::print("4096 sessions above the io loop: {:.1f} cycles a packet; 1 M against 1 k sessions: {:.2f}x\n",
                results[1].difference, results[4].cycles_per_packet / results[2].cycles_per_packet);
+    fmt::print("1 M sessions while 1000 routes a second change: {:.2f}x; {} publications, {} packets looked up anew\n",
+               results[5].cycles_per_packet / results[4].cycles_per_packet, changing.flushes(), changing.stale());
     print_stages(rig.worker());
     return results;
 }

@@ -64,6 +64,7 @@ int run(int argc, char** argv) {
     for (const auto& [name, function] : claims) names.push_back(name);
     app.add_option("CLAIM", claim)->required()->check(CLI::IsMember(names));
     app.add_flag("--quick", options.quick, "at most 60 s a claim");
+    app.add_flag("--sweep", options.sweep, "of session: look-ups by prefetch distance and burst size, nothing else");
     app.add_option("--json", json, "write the results there");
     app.add_option("--only-slices", options.only_slices, "run N slices of the last variant alone, for callgrind");
     CLI11_PARSE(app, argc, argv);

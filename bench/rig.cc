@@ -39,12 +39,13 @@ Rig::Rig(const std::string& name, const std::string& config_text, Frames frames,
       pool_(
           port::make_mempool("bench_" + name, static_cast<unsigned>(frames_.size()) + 1024, 256, 2176, SOCKET_ID_ANY)),
       west_("west_" + name, ring_size(frames_.size()), pool_),
-      east_("east_" + name, ring_size(frames_.size()), pool_) {
+      east_("east_" + name, ring_size(frames_.size()), pool_),
+      builder_(std::make_unique<control::SnapshotBuilder>(
+          std::map<std::string, control::PortInfo>{{"west", {west_.id(), 1, test::kRouterMac}},
+                                                   {"east", {east_.id(), 1, test::kRouterMac}}},
+          net::HashSeed{}, SOCKET_ID_ANY)),
+      routes_(*builder_, publisher_) {
     const config::Config config = load(config_text);
-    builder_ = std::make_unique<control::SnapshotBuilder>(
-        std::map<std::string, control::PortInfo>{{"west", {west_.id(), 1, test::kRouterMac}},
-                                                 {"east", {east_.id(), 1, test::kRouterMac}}},
-        net::HashSeed{}, SOCKET_ID_ANY);
     auto pass = builder_->begin(config, 1);
     builder_->complete(*pass);
     publisher_.publish(builder_->commit(std::move(pass)));

@@ -10,6 +10,7 @@
 
 #include "config/config.h"
 #include "control/publisher.h"
+#include "control/route_feed.h"
 #include "control/snapshot_builder.h"
 #include "pipeline/worker.h"
 #include "slices.h"
@@ -30,6 +31,10 @@ class Rig {
     Slice io();        // receive, send
     Slice pipeline();  // the worker's whole iteration
 
+    // Routes that change while the worker runs: a flush goes through the publisher, as control's does. Not measured.
+    [[nodiscard]] control::RouteFeed& routes() noexcept { return routes_; }
+    [[nodiscard]] const control::Registry& registry() const noexcept { return builder_->registry(); }
+
     [[nodiscard]] const pipeline::WorkerState& worker() const noexcept { return worker_->state(); }
 
   private:
@@ -43,6 +48,7 @@ class Rig {
     test::RingPort west_, east_;
     std::unique_ptr<control::SnapshotBuilder> builder_;
     control::Publisher publisher_{1};
+    control::RouteFeed routes_;
     std::unique_ptr<pipeline::Worker> worker_;
     std::vector<rte_mbuf*> mbufs_;
 };

@@ -2,7 +2,8 @@
 // Does the session table's layout pay? Look-ups of existing sessions in bursts of 32, uniformly random, each hot entry
 // read and updated, hash computed within: rte_hash's bulk call with the same 40 bytes and a 64-byte entry beside it,
 // the table in bursts, and the same table asked for one packet at a time. Keys lie in L2, tables wherever their size
-// puts them.
+// puts them. Then what a session costs that begins, and one that ends by the expiry walk. --sweep: look-ups by prefetch
+// distance and burst size.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -27,6 +28,7 @@ namespace cachewire::bench {
 namespace {
 
 constexpr unsigned kBurst = 32;
+constexpr unsigned kAhead = session::Table::kDefaultAhead;
 constexpr unsigned kKeys = 4096;  // look-ups in a slice
 constexpr std::uint32_t kFrame = 60;
 
@@ -82,15 +84,12 @@ class Tables {
             return hits == 0xffffffff;
         });
     }
-    Slice burst() {
-        return slice([this](const net::FlowKey* const* keys) { return look_up(keys, kBurst); });
+    // As many keys a call as `size`, at most kMaxLookup and a divisor of kKeys; buckets are fetched so far ahead.
+    Slice burst(unsigned size = kBurst, unsigned ahead = kAhead) {
+        return slice([=, this](const net::FlowKey* const* keys) { return look_up(keys, size, ahead); }, size);
     }
     Slice one_at_a_time() {
-        return slice([this](const net::FlowKey* const* keys) {
-            bool all = true;
-            for (unsigned i = 0; i < kBurst; ++i) all &= look_up(keys + i, 1);
-            return all;
-        });
+        return slice([this](const net::FlowKey* const* keys) { return look_up(keys, 1, kAhead); }, 1);
     }
 
   private:
@@ -106,11 +105,11 @@ class Tables {
             rte_hash_add_key_data(hash_, &key, entry) != 0)
             throw std::runtime_error("a session does not fit");
     }
-    bool look_up(const net::FlowKey* const* keys, unsigned n) {
-        std::array<std::uint32_t, kBurst> hashes;
-        std::array<session::Found, kBurst> found;
+    bool look_up(const net::FlowKey* const* keys, unsigned n, unsigned ahead) {
+        std::array<std::uint32_t, session::kMaxLookup> hashes;
+        std::array<session::Found, session::kMaxLookup> found;
         for (unsigned i = 0; i < n; ++i) hashes[i] = net::flow_hash(*keys[i], seed_);
-        table_.lookup({keys, n}, {hashes.data(), n}, {found.data(), n});
+        table_.lookup({keys, n}, {hashes.data(), n}, {found.data(), n}, ahead);
         bool all = true;
         for (unsigned i = 0; i < n; ++i) {
             all &= found[i].index != session::kNone;
@@ -119,7 +118,7 @@ class Tables {
         return all;
     }
     template <class LookUp>
-    Slice slice(LookUp&& look_up_burst) {
+    Slice slice(LookUp&& look_up_burst, unsigned size = kBurst) {
         std::array<const net::FlowKey*, kKeys> pointers;
         for (unsigned i = 0; i < kKeys; ++i) {
             keys_[i] = key_of(static_cast<std::uint32_t>(random_() % sessions_), ip6_);
@@ -127,7 +126,7 @@ class Tables {
         }
         bool all = true;
         now_ = base::now_tsc();
-        for (unsigned i = 0; i < kKeys; i += kBurst) all &= look_up_burst(pointers.data() + i);
+        for (unsigned i = 0; i < kKeys; i += size) all &= look_up_burst(pointers.data() + i);
         const std::uint64_t end = base::now_tsc();
         if (!all) throw std::runtime_error("a session was not found");
         return {end - now_, kKeys};
@@ -144,10 +143,92 @@ class Tables {
     std::uint64_t now_ = 0;
 };
 
+// Sessions that begin, until the table is full, and then all end at once, without being counted; or the other way
+// round.
+class Lifetimes {
+  public:
+    explicit Lifetimes(std::uint32_t capacity) : capacity_(capacity), table_(capacity, -1, base::tsc_hz(), {}) {}
+
+    Slice begin() {
+        if (active_ + kKeys > capacity_) clear();
+        return insert();
+    }
+    Slice end() {
+        while (active_ + kKeys <= capacity_ && !ending_) insert();
+        if (!ending_) now_ += kLater * base::tsc_hz();
+        ending_ = true;
+        const std::uint64_t begin = base::now_tsc();
+        const unsigned ended = table_.expire(now_, kKeys, outcomes_);
+        const std::uint64_t end = base::now_tsc();
+        if (ended != kKeys) throw std::runtime_error("a session outlives its time-out");
+        active_ -= ended;
+        ending_ = active_ != 0;
+        return {end - begin, ended};
+    }
+
+  private:
+    static constexpr std::uint64_t kLater = 60;  // s; over the time-out of a new session, within the clock's range
+
+    Slice insert() {
+        for (auto& key : keys_) key = key_of(next_++, false);
+        bool all = true;
+        const std::uint64_t begin = base::now_tsc();
+        for (const auto& key : keys_) {
+            session::Found found;
+            all &= table_.insert(key, net::flow_hash(key, seed_), now_, found) == session::Table::Insert::created;
+        }
+        const std::uint64_t end = base::now_tsc();
+        if (!all) throw std::runtime_error("a session does not fit");
+        active_ += kKeys;
+        return {end - begin, kKeys};
+    }
+    void clear() {
+        now_ += kLater * base::tsc_hz();
+        table_.expire(now_, capacity_, outcomes_);
+        active_ = 0;
+    }
+
+    std::uint32_t capacity_, active_ = 0, next_ = 0;
+    bool ending_ = false;
+    net::HashSeed seed_;
+    session::Table table_;
+    session::OutcomeTable outcomes_;
+    std::array<net::FlowKey, kKeys> keys_;
+    std::uint64_t now_ = base::now_tsc();
+};
+
+std::vector<Result> begin_and_end(unsigned pairs) {
+    Lifetimes begin(1 << 20), end(1 << 20);
+    auto results = measure(
+        {{"1 M, a session begins", [&] { return begin.begin(); }}, {"1 M, a session ends", [&] { return end.end(); }}},
+        pairs);
+    print_table("session: sessions that begin, and that end by the walk; Mpps is millions a second", results);
+    return results;
+}
+
+std::vector<Result> sweep(unsigned pairs) {
+    std::vector<Result> all;
+    for (const std::uint32_t sessions : {1000u, 1000000u, 4000000u}) {
+        Tables tables(sessions, false);
+        std::vector<Variant> variants;
+        for (const unsigned size : {16u, 32u, 64u})
+            for (const unsigned ahead : {1u, 2u, 4u, 8u, 16u, 24u, 32u, 48u, 64u})
+                if (ahead <= size)
+                    variants.push_back({fmt::format("{} burst {} ahead {}", sessions, size, ahead),
+                                        [&tables, size, ahead] { return tables.burst(size, ahead); }});
+        auto results = measure(variants, pairs);
+        print_table(fmt::format("session: {} sessions, IPv4, by burst and prefetch distance", sessions), results);
+        all.insert(all.end(), results.begin(), results.end());
+    }
+    return all;
+}
+
 }  // namespace
 
 std::vector<Result> session(const Options& options) {
-    std::vector<Result> all;
+    const unsigned pairs = options.quick ? 300 : options.pairs;
+    if (options.sweep) return sweep(pairs);
+    std::vector<Result> all = begin_and_end(pairs);
     for (const bool ip6 : {false, true}) {
         for (const std::uint32_t sessions : {1000u, 100000u, 1000000u, 4000000u}) {
             Tables tables(sessions, ip6);
@@ -155,7 +236,7 @@ std::vector<Result> session(const Options& options) {
             auto results = measure({{prefix + "rte_hash bulk", [&] { return tables.rte_hash_bulk(); }},
                                     {prefix + "table, bursts", [&] { return tables.burst(); }},
                                     {prefix + "table, singly", [&] { return tables.one_at_a_time(); }}},
-                                   options.quick ? 300 : options.pairs);
+                                   pairs);
             print_table(fmt::format("session: look-up and update, {} sessions, IPv{}", sessions, ip6 ? 6 : 4), results);
             all.insert(all.end(), results.begin(), results.end());
         }

@@ -84,6 +84,32 @@ TEST_CASE("memo: 65536 changes of policy and routes later an idle session is sti
     CHECK(rig.memo().stale.read() == stale + 1);
 }
 
+TEST_CASE("memo: 65536 reloads that change a route later an idle session looks its next hop up anew", "[memo]") {
+    const std::string here = config_text("", kStateful, "sessions: {timeouts: {established_udp: 1d}}\n");
+    std::string there = here;
+    there.replace(there.find("via: 10.0.1.9}"), 14, "via: 10.0.1.10}");
+    // Each of the two differs from the one before, so each moves the generation; the walk sees one entry in between.
+    const config::Config configs[] = {test::Builder::parse(here), test::Builder::parse(there)};
+    Rig rig(here);
+    const auto to_mac = [&](const char* mac) {
+        return rig.runner.run_one(*rig.snapshot, rig.udp()).find(mac) != std::string::npos;
+    };
+    CHECK(to_mac("02 00 00 00 00 19"));
+    CHECK(rig.send(rig.udp(true)) == "passes");
+    const std::uint16_t generation = rig.tenant().route_generation;
+    for (unsigned i = 1; i <= 65537; ++i) {
+        rig.snapshot = rig.builder.build(configs[i % 2]);
+        REQUIRE(rig.tenant().route_generation == static_cast<std::uint16_t>(generation + i));
+        rig.runner.advance(*rig.snapshot, 0.01, 1);
+        if (i != 65536) continue;
+        REQUIRE(rig.tenant().route_generation == generation);  // as when the session was made
+        const std::uint64_t stale = rig.memo().stale.read();
+        CHECK(to_mac("02 00 00 00 00 19"));
+        CHECK(rig.memo().stale.read() == stale + 1);
+    }
+    CHECK(to_mac("02 00 00 00 00 20"));
+}
+
 TEST_CASE("memo: without an outcome index left sessions are judged at each packet, rightly", "[memo]") {
     Rig rig(config_text("", kStateful));
     rig.runner.worker->outcomes = session::OutcomeTable(1);

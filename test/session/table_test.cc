@@ -263,3 +263,27 @@ TEST_CASE("table: what can't be built says what it needs", "[session]") {
         CHECK(std::string(e.what()).find("session table of 100 sessions") != std::string::npos);
     }
 }
+
+// Hidden: 2.2 GB and a minute. Run as `session_test "[huge]"`.
+TEST_CASE("table: 16 million sessions on one worker", "[.][huge]") {
+    constexpr std::uint32_t kSessions = 16'000'000;
+    CHECK(Table::memory_needed(kSessions) >> 20 == 2210);
+    Table table(kSessions, -1, 1000, {});
+    session::OutcomeTable outcomes;
+    const auto key = [](std::uint32_t i) { return test::key_v4(0x0a000000 + i, 1000, 0xc6120001, 53); };
+    for (std::uint32_t i = 0; i < kSessions; ++i) {
+        session::Found found;
+        REQUIRE(table.insert(key(i), test::hash_of(key(i)), 0, found) == Table::Insert::created);
+    }
+    CHECK(table.stats().active == kSessions);
+    session::Found found;
+    CHECK(table.insert(key(kSessions), test::hash_of(key(kSessions)), 0, found) == Table::Insert::table_full);
+    for (std::uint32_t i = 0; i < kSessions; ++i) {
+        const net::FlowKey k = key(i);
+        const net::FlowKey* const keys[] = {&k};
+        const std::uint32_t hash = test::hash_of(k);
+        table.lookup(keys, {&hash, 1}, {&found, 1});
+        REQUIRE((found.index != session::kNone && !found.reverse));
+    }
+    while (table.stats().active != 0) REQUIRE(table.expire(60'000, 1 << 20, outcomes) != 0);
+}
