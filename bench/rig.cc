@@ -49,6 +49,7 @@ Rig::Rig(const std::string& name, const std::string& config_text, Frames frames,
     auto pass = builder_->begin(config, 1);
     builder_->complete(*pass);
     publisher_.publish(builder_->commit(std::move(pass)));
+    builder_->grace_period_over();  // nobody had seen a snapshot before
     worker_ = std::make_unique<cachewire::pipeline::Worker>(
         control::make_worker_state(rte_lcore_id(), config.sessions.capacity),
         std::vector<cachewire::pipeline::RxQueue>{{*builder_->registry().ports.find("west"), west_.id(), 0}},
