@@ -183,7 +183,7 @@ constexpr auto kViews = std::to_array<View>({
     {"sessions", "/cachewire/session/stats", View::Shape::one, true, true, plain_text},
     {"memo", "/cachewire/memo/stats", View::Shape::one, false, true, plain_text},
     {"acl", "/cachewire/acl/list", View::Shape::list, false, false, plain_text},
-    {"routes", "/cachewire/route/stats", View::Shape::one, false, false, plain_text},
+    {"routes", "/cachewire/route/stats", View::Shape::one, true, false, plain_text},
     {"neighbors", "/cachewire/neighbor/list", View::Shape::list, true, false, plain_text},
     {"qos", "/cachewire/qos/stats", View::Shape::list, false, true, qos_text},
     {"services", "/cachewire/service/list", View::Shape::list, false, false, plain_text},
@@ -193,7 +193,7 @@ constexpr auto kViews = std::to_array<View>({
 });
 
 // A view whose endpoint is there now has its name taken out here; a test compares this list with a running cachewire.
-constexpr auto kLater = std::to_array<std::string_view>({"acl", "routes", "neighbors", "services"});
+constexpr auto kLater = std::to_array<std::string_view>({"services"});
 
 bool is_gauge(std::string_view key) {
     static constexpr auto kGauges = std::to_array<std::string_view>({"held",

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "control/object_status.h"
 #include "control/restart.h"
+#include "control/route_status.h"
 #include "control/status.h"
 
 namespace cachewire::control {
@@ -96,6 +97,7 @@ Runtime::Runtime(config::Config config, std::vector<unsigned> lcores)
     add_endpoints(*endpoints_, *this);
     add_session_endpoints(*endpoints_, *this);
     add_memo_endpoints(*endpoints_, *this);
+    add_route_endpoints(*endpoints_, *this);
     add_object_endpoints(*endpoints_, *this);
 }
 
@@ -228,6 +230,8 @@ Runtime::View Runtime::view() const {
             pool_low_water_,
             session_growth_,
             builder_->memoize_override(),
+            *route_feed_,
+            builder_->fed_routes(),
             restart_pending_};
 }
 

@@ -79,6 +79,8 @@ class Runtime {
         std::uint64_t pool_low_water;  // fewest free mbufs seen, sampled ten times a second
         const SessionGrowth& session_growth;
         std::optional<bool> memoize_override;
+        const RouteFeed& route_feed;
+        const std::map<std::uint16_t, FedTable>& fed_routes;  // by tenant slot
         std::uint64_t restart_pending;  // keys of the file that the last reload was refused for; 0 after one that was accepted
     };
     template <class F>

@@ -92,6 +92,8 @@ void check_change(const std::string& vrf, const RouteChange& change) {
     }
 }
 
+constexpr std::size_t kRouteBytes = 64;  // a node of the map, with malloc's header
+
 // By prefix; the last change of a prefix is the one that counts.
 std::vector<RouteChange> sorted_once(std::span<const RouteChange> batch) {
     const auto before = [](const RouteChange& a, const RouteChange& b) { return a.prefix < b.prefix; };
@@ -242,7 +244,9 @@ std::optional<RouteEntry> Vrf::lookup(const net::Address& address) const {
 
 FibStats Vrf::stats() const {
     const Impl& vrf = *impl_;
-    return {vrf.ip4_count, vrf.ip6_count, vrf.ip4.memory_bytes() + vrf.ip6.memory_bytes()};
+    return {vrf.ip4_count, vrf.ip6_count,
+            vrf.ip4.memory_bytes() + vrf.ip6.memory_bytes() + vrf.routes.size() * kRouteBytes,
+            vrf.ip4.current().table != nullptr, vrf.ip6.current().table != nullptr};
 }
 
 }  // namespace cachewire::route

@@ -42,7 +42,8 @@ struct RouteChange {
 
 struct FibStats {
     std::size_t routes_v4 = 0, routes_v6 = 0;
-    std::size_t memory_bytes = 0;
+    std::size_t memory_bytes = 0;         // FIBs, and the map of routes behind them
+    bool fib_v4 = false, fib_v6 = false;  // rte_fib; else the compact form
 };
 
 class Vrf {

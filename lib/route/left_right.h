@@ -128,6 +128,7 @@ class LeftRight {
         if (catch_up() || other_ || !current_.table) return;
         try {
             other_ = build(routes, count);
+            behind_.clear();
         } catch (const base::MachineError&) {
         }
     }
