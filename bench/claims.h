@@ -11,6 +11,7 @@ namespace cachewire::bench {
 struct Options {
     bool quick = false;
     bool sweep = false;  // session: prefetch distances and burst sizes
+    std::string prefixes_v4, prefixes_v6;  // fib: files with a prefix a line; empty: drawn
     unsigned pairs = 4000;
     unsigned only_slices =
         0;  // run this many slices of the last variant alone, for an instruction count under callgrind
@@ -18,6 +19,8 @@ struct Options {
 
 // The whole path of 64-byte packets against receive-and-send on the same ports.
 std::vector<Result> flows(const Options& options);
+// Route look-ups by the table's size, loading it, and changing it under look-ups.
+std::vector<Result> fib(const Options& options);
 // The session table against rte_hash and against itself one packet at a time.
 std::vector<Result> session(const Options& options);
 // What the memoised verdict saves, by number of rules.

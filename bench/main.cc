@@ -57,7 +57,7 @@ nlohmann::ordered_json to_json(const std::string& claim, const std::vector<Resul
 int run(int argc, char** argv) {
     CLI::App app{"Measures what cachewire claims; variants take turns in one process."};
     const std::map<std::string, std::vector<Result> (*)(const Options&)> claims = {
-        {"flows", flows}, {"memo", memo}, {"session", session}};
+        {"fib", fib}, {"flows", flows}, {"memo", memo}, {"session", session}};
     Options options;
     std::string claim, json;
     std::vector<std::string> names = {"all"};
@@ -65,6 +65,8 @@ int run(int argc, char** argv) {
     app.add_option("CLAIM", claim)->required()->check(CLI::IsMember(names));
     app.add_flag("--quick", options.quick, "at most 60 s a claim");
     app.add_flag("--sweep", options.sweep, "of session: look-ups by prefetch distance and burst size, nothing else");
+    app.add_option("--prefixes-v4", options.prefixes_v4, "of fib: a file with a prefix a line");
+    app.add_option("--prefixes-v6", options.prefixes_v6, "of fib: the same");
     app.add_option("--json", json, "write the results there");
     app.add_option("--only-slices", options.only_slices, "run N slices of the last variant alone, for callgrind");
     CLI11_PARSE(app, argc, argv);
