@@ -45,6 +45,16 @@ std::optional<RouteVia> read_via_map(Loading& loading, const Value& value, std::
     std::size_t owner = tenant;
     if (const auto other = map.get("tenant")) {
         via.tenant = loading.tenants.resolve(reporter, other);
+        if (via.tenant && loading.config.tenants[tenant].sessions != SessionMode::none &&
+            loading.config.tenants[*via.tenant].sessions == SessionMode::none)
+            reporter.error(*other, fmt::format("tenant '{}' has no sessions, so replies would not find those of tenant '{}'; "
+                                               "allowed: a tenant with `sessions`",
+                                               loading.config.tenants[*via.tenant].name,
+                                               loading.config.tenants[tenant].name));
+        if (via.tenant && loading.config.tenants[tenant].sessions == SessionMode::track &&
+            loading.config.workers.lcores.size() > 1)
+            reporter.error(*other, "several workers don't find each other's leaked sessions yet; not supported yet with "
+                                   "more than one in `workers.lcores`");
         if (via.tenant == tenant) reporter.error(*other, "the route's own tenant; allowed: another one, or none");
         owner = via.tenant.value_or(tenant);
     }

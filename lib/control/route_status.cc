@@ -65,6 +65,14 @@ Json route_stats(const View& v, std::string_view tenant) {
     if (!tenant.empty()) {
         answer["form_v4"] = sums.fib_v4 ? "fib" : "ranges";
         answer["form_v6"] = sums.fib_v6 ? "fib" : "ranges";
+        std::uint64_t leaked_out = 0, leaked_in = 0;
+        for (const auto& worker : v.workers.all()) {
+            const auto& counters = worker->state().tenants[tenant_slot(v, tenant)];
+            leaked_out += counters.leaked_out.read();
+            leaked_in += counters.leaked_in.read();
+        }
+        answer["leaked_out"] = leaked_out;
+        answer["leaked_in"] = leaked_in;
         answer["generation"] = route_generation(v, tenant_slot(v, tenant));
         return answer;
     }

@@ -149,6 +149,8 @@ class SnapshotBuilder::Pass {
 
     // Once every route has its next hop.
     void add_next_hops() {
+        for (const auto& route : config.routes)
+            for (const auto& via : route.via) snapshot->leaks |= via.tenant.has_value();
         fill_next_hops(registry, *snapshot);
         fill_groups(registry, *snapshot);
         bump_lookers(registry, builder.registry_.generations);

@@ -48,6 +48,7 @@ namespace cachewire::pipeline {
     X(session_table_full,    "session table at capacity")                                                              \
     X(session_bucket_full,   "no free slot in both buckets")                                                           \
     X(session_quota,         "the tenant is at its quota of sessions, or of new ones a second")                        \
+    X(leak_conflict,         "another tenant's session awaits the same replies by the same tenant")                    \
     X(acl_deny,              "a deny rule of the tenant's list")                                                       \
     X(acl_default,           "no rule matched and the list's default is deny")                                         \
     X(no_route,              "no route to the destination in the tenant's VRF")                                        \

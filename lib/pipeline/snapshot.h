@@ -103,6 +103,7 @@ struct Snapshot {
     std::vector<Port> ports;
     std::vector<Interface> interfaces;
     std::vector<Tenant> tenants;  // by slot
+    bool leaks = false;  // a route of one tenant leads to another
     std::vector<route::NextHop> next_hops;
     std::vector<std::shared_ptr<const route::Group>> groups;  // by NextHop::group; null where there is none now
     std::vector<qos::PolicerProfile> policers;  // by attachment

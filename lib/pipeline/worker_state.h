@@ -40,6 +40,7 @@ struct alignas(base::kCacheLine) PortCounters {
 // worker: rw; telemetry: ro. By tenant slot; slot 0 counts what has no tenant.
 struct alignas(base::kCacheLine) TenantCounters {
     std::array<base::Counter, kDropReasons> drops;
+    base::Counter leaked_out, leaked_in;  // packets that left by another tenant's interface; replies that came by one
 };
 
 // worker: rw; telemetry: ro

@@ -14,7 +14,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
+#include "net/flow_hash.h"
 #include "pipeline/bypass.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/snapshot.h"
@@ -58,6 +60,8 @@ struct Session {
             const session::Found found = fast.sessions->verify(lane.session, burst.key(i), lane.hash);
             lane.session = found.index;
             if (found.index == session::kNone) return miss(tenant, burst, i, counts);
+            if (snapshot.leaks && adopt(worker, lane, found.index)) [[unlikely]]
+                return hit(worker, snapshot, fast.tenants[lane.tenant], burst, i, found, counts);
             if (!fast.hit(tenant, lane, found)) return hit(worker, snapshot, tenant, burst, i, found, counts);
             ++counts.hits;
             memoised.add(i);
@@ -122,8 +126,8 @@ struct Session {
             if (any) find_candidates(worker, snapshot, burst, looking);
         };
         if (snapshot.on_policy_change == OnPolicyChange::kill)
-            each([&](const net::FlowKey& key, session::Found found) {
-                return end_outdated(worker, snapshot, key, found.index);
+            each([&](const net::FlowKey&, session::Found found) {
+                return end_outdated(worker, snapshot, found.index);
             });
         each([&](const net::FlowKey& key, session::Found found) {
             return restart_reused(worker, snapshot, key, found);
@@ -154,13 +158,22 @@ struct Session {
         return {lane.mbuf, lane.l3_offset, lane.l4_offset, lane.l3_length, (lane.flags & kLaneIpv6) != 0};
     }
 
+    // A reply that came in by the tenant that its session leaks to: from here on it is the session's tenant's packet,
+    // with that one's list, routes and policers. True: it was.
+    static bool adopt(WorkerState& worker, auto& lane, std::uint32_t index) noexcept {
+        const std::uint16_t owner = worker.sessions->hot(index).tenant;
+        if (owner == lane.tenant) return false;
+        lane.tenant = owner;
+        worker.tenants[owner].leaked_in.add(1);
+        return true;
+    }
+
     // `on_policy_change: kill`: what an older policy has permitted is no session any more.
-    static bool end_outdated(WorkerState& worker, const Snapshot& snapshot, const net::FlowKey& key,
-                             std::uint32_t index) noexcept {
+    static bool end_outdated(WorkerState& worker, const Snapshot& snapshot, std::uint32_t index) noexcept {
         const session::HotEntry& entry = worker.sessions->hot(index);
         // Free: an earlier lane of the same session came by.
         if (entry.state() == session::State::free ||
-            entry.policy_generation == snapshot.tenants[key.tenant].policy_generation)
+            entry.policy_generation == snapshot.tenants[entry.tenant].policy_generation)
             return false;
         worker.sessions->erase(index, worker.outcomes);
         return true;
@@ -169,7 +182,8 @@ struct Session {
     static bool restart_reused(WorkerState& worker, const Snapshot& snapshot, const net::FlowKey& key,
                                session::Found found) noexcept {
         session::HotEntry& entry = worker.sessions->hot(found.index);
-        if (!session::can_restart(entry, found.reverse, own_tcp_flags(key))) return false;
+        // Another tenant's packet begins no session of this one's.
+        if (entry.tenant != key.tenant || !session::can_restart(entry, found.reverse, own_tcp_flags(key))) return false;
         worker.sessions->restart(found.index, worker.outcomes, key, worker.now_tsc);
         entry.policy_generation = snapshot.tenants[key.tenant].policy_generation;
         return true;
@@ -321,7 +335,8 @@ struct Session {
         if (related.malformed) return burst.drop(i, DropReason::icmp_quote);
         if (related.found.index == session::kNone) return true;
         const session::HotEntry& entry = worker.sessions->hot(related.found.index);
-        const bool outdated = entry.policy_generation != tenant.policy_generation;
+        adopt(worker, lane, related.found.index);
+        const bool outdated = entry.policy_generation != snapshot.tenants[entry.tenant].policy_generation;
         if (outdated && snapshot.on_policy_change == OnPolicyChange::kill) return true;
         lane.session = related.found.index;
         if (!related.found.reverse) lane.flags |= kLaneReverse;  // it answers what it quotes
@@ -370,7 +385,7 @@ struct Install {
         if ((flags_seen & kLaneInstall) == 0) return;
         burst.filter([&](auto i) {
             auto&& lane = burst.lane(i);
-            return (lane.flags & kLaneInstall) == 0 || install(worker, snapshot.tenants[lane.tenant], burst, i);
+            return (lane.flags & kLaneInstall) == 0 || install(worker, snapshot, burst, i);
         });
     }
 
@@ -387,8 +402,9 @@ struct Install {
     }
 
     template <class Burst>
-    static bool install(WorkerState& worker, const Tenant& tenant, Burst& burst, auto i) noexcept {
+    static bool install(WorkerState& worker, const Snapshot& snapshot, Burst& burst, auto i) noexcept {
         auto&& lane = burst.lane(i);
+        const Tenant& tenant = snapshot.tenants[lane.tenant];
         const net::FlowKey& key = burst.key(i);
         session::Table& sessions = *worker.sessions;
         session::Found found;
@@ -401,6 +417,9 @@ struct Install {
                 if (tenant.sessions != SessionMode::track) return true;
                 return burst.drop(i, reason_of(result));
             case session::Table::Insert::created:
+                if (snapshot.leaks && snapshot.next_hops[lane.next_hop].tenant != lane.tenant &&
+                    !expect_reply(worker, snapshot, burst, i, found.index))
+                    return false;
                 lane.outcome = begin_memo(worker, tenant, lane, found.index);
                 break;
             case session::Table::Insert::exists:  // an earlier lane of this burst created it
@@ -412,6 +431,23 @@ struct Install {
         session::remember_next_hop(sessions.hot(found.index), found.reverse, lane.next_hop, tenant.route_generation);
         sessions.touch(found.index, found.reverse, key.tcp_flags, lane.frame_length, worker.now_tsc);
         return true;
+    }
+
+    // The session leaves by another tenant's interface, and its replies come in there: they find it by their own tuple.
+    // Two tenants with one tuple can't both be told from it, so the second session does not begin. False: dropped.
+    template <class Burst>
+    [[gnu::cold, gnu::noinline]] static bool expect_reply(WorkerState& worker, const Snapshot& snapshot, Burst& burst,
+                                                          auto i, std::uint32_t index) noexcept {
+        auto&& lane = burst.lane(i);
+        net::FlowKey reply = burst.key(i);
+        std::swap(reply.src, reply.dst);
+        std::swap(reply.src_port_be, reply.dst_port_be);
+        reply.tenant = snapshot.next_hops[lane.next_hop].tenant;
+        const auto result =
+            worker.sessions->add_companion(index, reply, net::flow_hash(reply, snapshot.hash_seed));
+        if (result == session::Table::Insert::created) return true;
+        worker.sessions->erase(index, worker.outcomes);
+        return burst.drop(i, result == session::Table::Insert::exists ? DropReason::leak_conflict : reason_of(result));
     }
 
     // A packet that bypasses the memo leaves the session without one: the first ordinary packet has it derived, for a

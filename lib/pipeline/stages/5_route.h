@@ -43,6 +43,7 @@ struct Route {
             if (lane.ttl <= 1) return answer(burst, i, PuntReason::ttl_exceeded);
             return lane.l3_length <= next_hop.mtu || answer(burst, i, PuntReason::mtu_exceeded);
         });
+        if (snapshot.leaks) count_leaks(worker, snapshot, burst);
     }
 
   private:
@@ -83,6 +84,14 @@ struct Route {
             const std::uint16_t generation = snapshot.tenants[lane.tenant].route_generation;
             if ((lane.flags & kLaneShadow) != 0) compare(worker, entry, reverse, generation, lane.next_hop);
             session::remember_next_hop(entry, reverse, lane.next_hop, generation);
+        }
+    }
+
+    template <class Burst>
+    [[gnu::noinline]] static void count_leaks(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
+        for (const auto i : burst.live()) {
+            auto&& lane = burst.lane(i);
+            if (snapshot.next_hops[lane.next_hop].tenant != lane.tenant) worker.tenants[lane.tenant].leaked_out.add(1);
         }
     }
 
