@@ -17,11 +17,12 @@ namespace cachewire::app {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kNotYet = {"doctor", "plan", "explain", "import"};
+constexpr std::array<std::string_view, 3> kNotYet = {"doctor", "plan", "explain"};
 
 constexpr const char* kUsage =
     "Usage: cachewire [EAL options] -- --config FILE [options]     forward packets\n"
     "       cachewire check FILE [--json]                          say what is wrong with a configuration\n"
+    "       cachewire import {l3fwd|l3fwd-acl} FILE...             another forwarder's files as YAML on stdout\n"
     "\n"
     "EAL options are DPDK's (-l, -a, --vdev, --no-huge, ...); the file's `eal:` gives defaults for them.\n"
     "Try: cachewire -- --config conf/demo.yaml --stats-period 1\n\n";
@@ -109,6 +110,17 @@ Arguments parse_check(const std::vector<std::string>& tokens) {
     return result;
 }
 
+Arguments parse_import(const std::vector<std::string>& tokens) {
+    ImportArguments wanted;
+    CLI::App app{"Other forwarders' files as YAML on stdout; what can't be translated is listed on stderr.",
+                 "cachewire import"};
+    app.add_option("FORMAT", wanted.format, "l3fwd: route files of its LPM and FIB modes; l3fwd-acl: rule files of dpdk-l3fwd's ACL mode")->required();
+    app.add_option("FILE", wanted.files, "one or more")->required();
+    Arguments result = parse_with(app, tokens);
+    if (!result.print) result.import_files = wanted;
+    return result;
+}
+
 }  // namespace
 
 std::string usage_text() { return RunParser().app.help(); }
@@ -118,9 +130,10 @@ Arguments parse_arguments(const std::vector<std::string>& arguments) {
     const std::string& first = arguments.front();
     const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
     if (first == "check") return parse_check(rest);
+    if (first == "import") return parse_import(rest);
     if (std::find(kNotYet.begin(), kNotYet.end(), first) != kNotYet.end())
         usage_error(fmt::format("`{}` is not supported yet", first));
-    if (first[0] != '-') usage_error(fmt::format("\"{}\" is no command; the only one now is `check`", first));
+    if (first[0] != '-') usage_error(fmt::format("\"{}\" is no command; now there are `check` and `import`", first));
 
     const auto separator = std::find(arguments.begin(), arguments.end(), "--");
     if (separator == arguments.end()) {

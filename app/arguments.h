@@ -23,10 +23,17 @@ struct CheckArguments {
     bool json = false;
 };
 
+// cachewire import FORMAT FILE...
+struct ImportArguments {
+    std::string format;
+    std::vector<std::string> files;
+};
+
 // What main() does: exactly one member is set.
 struct Arguments {
     std::optional<RunArguments> run;
     std::optional<CheckArguments> check;
+    std::optional<ImportArguments> import_files;
     std::optional<std::string> print;  // --help, --version: to stdout, exit 0
 };
 

@@ -7,6 +7,7 @@
 
 #include "app/arguments.h"
 #include "app/check.h"
+#include "app/import.h"
 #include "app/run.h"
 #include "base/error.h"
 
@@ -20,6 +21,7 @@ int act(const Arguments& arguments) {
         return static_cast<int>(base::ExitStatus::ok);
     }
     if (arguments.check) return run_check(arguments.check->file, arguments.check->json);
+    if (arguments.import_files) return run_import(arguments.import_files->format, arguments.import_files->files);
     return run(*arguments.run);
 }
 

@@ -23,6 +23,8 @@ std::vector<Result> flows(const Options& options);
 std::vector<Result> fib(const Options& options);
 // The session table against rte_hash and against itself one packet at a time.
 std::vector<Result> session(const Options& options);
+// The ACL stage against rte_acl alone, by number of rules and method; build time and memory.
+std::vector<Result> acl(const Options& options);
 // What the memoised verdict saves, by number of rules.
 std::vector<Result> memo(const Options& options);
 

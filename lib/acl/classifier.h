@@ -42,6 +42,10 @@ class Classifier {
     [[nodiscard]] bool uses_egress() const noexcept { return uses_egress_; }
     [[nodiscard]] std::size_t memory_bytes() const noexcept;
     [[nodiscard]] std::size_t tries() const noexcept { return tries_[0].size() + tries_[1].size(); }
+    // For measurements.
+    [[nodiscard]] std::span<const std::unique_ptr<Trie>> tries_of(net::Family family) const noexcept {
+        return tries_[family == net::Family::ip4 ? 0 : 1];
+    }
     [[nodiscard]] std::uint64_t build_time_us() const noexcept { return build_time_us_; }
 
   private:

@@ -120,6 +120,7 @@ int run_reload(Context& context, const Arguments& arguments) {
     *context.out << (arguments.dry_run
                          ? fmt::format("the file is good; still generation {}, nothing was changed\n", generation)
                          : fmt::format("reloaded: generation {}\n", generation));
+    if (const auto preview = answer.find("preview"); preview != answer.end()) *context.out << preview_text(*preview);
     return kDone;
 }
 

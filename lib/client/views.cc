@@ -252,6 +252,18 @@ std::string sessions_text(const Json& list) {
     return table.empty() ? "no sessions\n" : table.text();
 }
 
+std::string preview_text(const Json& preview) {
+    std::string text =
+        fmt::format("{} of {} live sessions would change verdict: {} to deny, {} to permit{}\n",
+                    cell(field(preview, "would_change")), cell(field(preview, "sessions")),
+                    cell(field(preview, "to_deny")), cell(field(preview, "to_permit")),
+                    preview.value("complete", true) ? "" : " (not all were looked at: it took too long)");
+    Table table({"list", "rule", "action", "sessions"});
+    for (const Json& rule : preview.value("rules", Json::array()))
+        table.add({field(rule, "list"), field(rule, "rule"), field(rule, "action"), field(rule, "sessions")});
+    return table.empty() ? text : text + table.text();
+}
+
 Json fetch(TelemetryClient& client, const View& view, const std::string& tenant) {
     const std::string endpoint(view.endpoint);
     if (view.shape == View::Shape::one) return client.query(endpoint, tenant);

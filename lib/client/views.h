@@ -29,6 +29,9 @@ bool is_later_view(std::string_view name);
 // Of /cachewire/session/list: a line a session.
 std::string sessions_text(const Json& list);
 
+// What a dry run says about live sessions.
+std::string preview_text(const Json& preview);
+
 Json fetch(TelemetryClient& client, const View& view, const std::string& tenant);
 
 // Two samples -> what happened between them, a second: counters become rates, ratios (busy_percent, cycles_per_packet)

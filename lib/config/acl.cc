@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <chrono>
+
 #include <fmt/format.h>
 
+#include "config/rule_coverage.h"
 #include "config/rule_file.h"
 #include "config/sections.h"
 #include "config/text_file.h"
@@ -10,10 +13,35 @@ namespace {
 
 constexpr Key kAcl[] = {{"name"}, {"default"}, {"stateful"}, {"rules"}, {"file"}, {"format"}};
 constexpr Choice<AclAction> kActions[] = {
-    {"permit", AclAction::permit}, {"deny", AclAction::deny}, {"reject", std::nullopt}};
+    {"permit", AclAction::permit}, {"deny", AclAction::deny}, {"reject", AclAction::reject}};
 
 constexpr Choice<RuleFormat> kFormats[] = {{"l3fwd-acl", RuleFormat::l3fwd_acl},
                                            {"classbench", RuleFormat::classbench}};
+
+constexpr std::chrono::milliseconds kCoverageBudget{500};  // a list
+
+std::string line_of(const AclRule& rule) {
+    return fmt::format("line {}{}", rule.line, rule.name.empty() ? "" : " (" + rule.name + ")");
+}
+
+// Warns of rules that never match, in the file that they stand in. `path_of` names a rule's place in it.
+template <class PathOf>
+void warn_of_covered(Reporter& reporter, const Acl& acl, PathOf&& path_of) {
+    const Coverage coverage = find_covered(acl.rules, kCoverageBudget);
+    for (const Covered& covered : coverage.found) {
+        const AclRule &rule = acl.rules[covered.rule], &by = acl.rules[covered.by];
+        reporter.warning(rule.line, rule.column, path_of(covered.rule),
+                         covered.same
+                             ? fmt::format("never matches: {} matches the same packets before", line_of(by))
+                             : fmt::format("never matches: {} matches all of its packets before", line_of(by)));
+    }
+    if (coverage.looked_at < acl.rules.size()) {
+        reporter.warning(0, 0, "",
+                         fmt::format("acl {}: only the first {} of {} rules were searched for ones that never match, "
+                                     "which took {} ms",
+                                     acl.name, coverage.looked_at, acl.rules.size(), kCoverageBudget.count()));
+    }
+}
 
 void read_rules(Loading& loading, const MapReader& map, Acl& acl) {
     Names names("rule");
@@ -22,6 +50,10 @@ void read_rules(Loading& loading, const MapReader& map, Acl& acl) {
         const std::string& name = acl.rules.back().name;
         if (!name.empty()) names.add(loading.reporter, rule, name, acl.rules.size() - 1);
     }
+    if (loading.reporter.errors() != 0) return;
+    const std::size_t list = loading.config.acls.size();
+    warn_of_covered(loading.reporter, acl,
+                    [list](std::size_t rule) { return fmt::format("acl[{}].rules[{}]", list, rule); });
 }
 
 // `file` with `format`: instead of `rules`, read anew at every reload.
@@ -38,6 +70,7 @@ void read_rules_of_file(Loading& loading, const MapReader& map, Acl& acl) {
     if (!text) return reporter.error(*file, fmt::format("{}: {}", acl.file, why));
     Reporter own(acl.file);
     acl.rules = parse_rule_file(*text, format, own);
+    if (own.errors() == 0) warn_of_covered(own, acl, [](std::size_t) { return std::string(); });
     reporter.absorb(std::move(own));
 }
 

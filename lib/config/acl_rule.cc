@@ -22,14 +22,14 @@ constexpr Key kRule[] = {{"name"},
                          {"icmp"},
                          {"dscp"},
                          {"fragment"},
-                         {"out", kLater},
+                         {"out"},
                          {"class", kLater},
                          {"policer", kLater},
                          {"next_hop", kLater},
                          {"capture", kLater}};
 constexpr Key kIcmp[] = {{"type"}, {"code"}};
 constexpr Choice<AclAction> kActions[] = {
-    {"permit", AclAction::permit}, {"deny", AclAction::deny}, {"reject", std::nullopt}};
+    {"permit", AclAction::permit}, {"deny", AclAction::deny}, {"reject", AclAction::reject}};
 constexpr Choice<FragmentMatch> kFragments[] = {{"none", FragmentMatch::none},
                                                 {"first", FragmentMatch::first},
                                                 {"later", FragmentMatch::later},
@@ -177,6 +177,13 @@ void check_fragment(Reporter& reporter, const MapReader& map, const AclRule& rul
     }
 }
 
+std::string read_port_reference(Loading& loading, const std::optional<Value>& value) {
+    const auto name = read_scalar(loading.reporter, value, "the name of an interface or a port");
+    if (!name) return "";
+    loading.rule_ports.push_back(*value);
+    return std::string(*name);
+}
+
 }  // namespace
 
 AclRule read_acl_rule(Loading& loading, const Value& value) {
@@ -184,13 +191,11 @@ AclRule read_acl_rule(Loading& loading, const Value& value) {
     const MapReader map(reporter, value, kRule);
     AclRule rule;
     rule.line = value.node->line;
+    rule.column = value.node->column;
     if (const auto name = map.get("name")) rule.name = read_name(reporter, name).value_or("");
     read_choice(reporter, map.require("action"), rule.action, kActions);
-    const auto in = map.get("in");
-    if (const auto name = read_scalar(reporter, in, "the name of an interface or a port")) {
-        rule.in = *name;
-        loading.rule_ports.push_back(*in);
-    }
+    rule.in = read_port_reference(loading, map.get("in"));
+    rule.out = read_port_reference(loading, map.get("out"));
     rule.proto =
         read_named(reporter, map.get("proto"), kProtocols, 255, "tcp | udp | icmp | icmpv6 | sctp, or 0 to 255");
     rule.src = read_prefix(reporter, map.get("src"));

@@ -140,8 +140,10 @@ struct PortRange {
 struct AclRule {
     std::string name;   // may be empty
     unsigned line = 0;  // in the file it came from
+    unsigned column = 1;
     AclAction action = AclAction::deny;
-    std::string in;  // interface or port name; empty: any
+    std::string in;   // interface or port name; empty: any
+    std::string out;  // the same, of the egress
     std::optional<std::uint8_t> proto;
     std::optional<net::Prefix> src;  // nullopt: any address of any family
     std::optional<net::Prefix> dst;

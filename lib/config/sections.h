@@ -77,7 +77,7 @@ struct Loading {
     bool interfaces_are_right = true;                   // else a gateway's network may be missing because of that
     std::vector<Networks> networks;                     // by tenant
     std::vector<std::map<net::Address, unsigned>> own;  // by tenant: own addresses, and the line each stands in
-    // Rules' `in`, resolved last: interfaces are known only then, and they need the tenants, which need the lists.
+    // Rules' `in` and `out`, resolved last: interfaces are known only then, and they need the tenants, which need the lists.
     std::vector<Value> rule_ports;
 };
 

@@ -136,9 +136,16 @@ void bump_lookers(Registry& registry, const std::map<std::uint16_t, Generations>
     }
 }
 
-void write_route_generations(const Registry& registry, pipeline::Snapshot& snapshot) {
-    for (const auto& [slot, generations] : registry.generations)
-        if (slot < snapshot.tenants.size()) snapshot.tenants[slot].route_generation = generations.route;
+void write_route_generations(Registry& registry, pipeline::Snapshot& snapshot) {
+    for (auto& [slot, generations] : registry.generations) {
+        if (slot >= snapshot.tenants.size()) continue;
+        pipeline::Tenant& tenant = snapshot.tenants[slot];
+        tenant.route_generation = generations.route;
+        if (tenant.acl != nullptr && tenant.acl->uses_egress() && generations.judged_route != generations.route)
+            ++generations.policy;
+        generations.judged_route = generations.route;
+        tenant.policy_generation = generations.policy;
+    }
 }
 
 NextHopKey group_key(Registry& registry, std::uint16_t tenant,

@@ -26,8 +26,8 @@ void fill_groups(Registry& registry, pipeline::Snapshot& snapshot);
 // generations of tenants that look at one whose generation differs from `before`.
 void bump_lookers(Registry& registry, const std::map<std::uint16_t, Generations>& before);
 
-// The generations into the snapshot's tenants.
-void write_route_generations(const Registry& registry, pipeline::Snapshot& snapshot);
+// The generations into the snapshot's tenants. A list that looks at the egress judges anew when routes have changed.
+void write_route_generations(Registry& registry, pipeline::Snapshot& snapshot);
 
 // The next hop that stands for the ECMP group over these (next hop, weight); the group is made if it is new. Throws
 // base::MachineError.

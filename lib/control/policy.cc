@@ -8,18 +8,35 @@ namespace cachewire::control {
 
 namespace {
 
+// No packet's egress: packets without one have kNoInterface.
+constexpr std::uint16_t kNoEgress = pipeline::kNoInterface - 1;
+static_assert(kNoEgress >= pipeline::kMaxInterfaces);
+
 // An interface of that name wins over a port, which stands for all interfaces on it.
-std::vector<std::uint16_t> interfaces_named(const config::Config& config, const std::string& name, Registry& registry) {
+std::vector<std::uint16_t> interfaces_named(const config::Config& config, const std::string& name, Registry& registry,
+                                            std::uint16_t none) {
     if (name.empty()) return {};
     std::vector<std::uint16_t> indices;
     for (const auto& interface : config.interfaces)
         if (interface.name == name) return {registry.interfaces.get(name)};
     for (const auto& interface : config.interfaces)
         if (config.ports[interface.port].name == name) indices.push_back(registry.interfaces.get(interface.name));
-    // A port without interfaces: no packet comes in there, and an empty list would mean every interface.
-    if (indices.empty()) indices.push_back(pipeline::kNoInterface);
+    // A port without interfaces: no packet comes in or leaves there, and an empty list would mean every interface.
+    if (indices.empty()) indices.push_back(none);
     std::sort(indices.begin(), indices.end());
     return indices;
+}
+
+acl::Action compile_action(config::AclAction action) {
+    switch (action) {
+        case config::AclAction::permit:
+            return acl::Action::permit;
+        case config::AclAction::deny:
+            return acl::Action::deny;
+        case config::AclAction::reject:
+            return acl::Action::reject;
+    }
+    return acl::Action::deny;
 }
 
 void set_fragment(config::FragmentMatch match, acl::Rule& rule) {
@@ -45,8 +62,9 @@ void set_fragment(config::FragmentMatch match, acl::Rule& rule) {
 acl::Rule compile_rule(const config::Config& config, const config::AclRule& rule, Registry& registry) {
     acl::Rule out;
     out.name = rule.name;
-    out.action = rule.action == config::AclAction::permit ? acl::Action::permit : acl::Action::deny;
-    out.in_interfaces = interfaces_named(config, rule.in, registry);
+    out.action = compile_action(rule.action);
+    out.in_interfaces = interfaces_named(config, rule.in, registry, pipeline::kNoInterface);
+    out.out_interfaces = interfaces_named(config, rule.out, registry, kNoEgress);
     out.proto = rule.proto;
     out.src = rule.src;
     out.dst = rule.dst;
@@ -66,7 +84,7 @@ acl::Rule compile_rule(const config::Config& config, const config::AclRule& rule
 acl::List compile_list(const config::Config& config, const config::Acl& acl, Registry& registry) {
     acl::List list;
     list.name = acl.name;
-    list.default_action = acl.default_action == config::AclAction::permit ? acl::Action::permit : acl::Action::deny;
+    list.default_action = compile_action(acl.default_action);
     list.stateful = acl.stateful;
     list.rules.reserve(acl.rules.size());
     for (const auto& rule : acl.rules) list.rules.push_back(compile_rule(config, rule, registry));

@@ -13,6 +13,7 @@
 
 #include "acl/classifier.h"
 #include "control/index_map.h"
+#include "control/rule_hits.h"
 #include "net/flow_key.h"
 #include "net/mac.h"
 #include "pipeline/snapshot.h"
@@ -56,6 +57,7 @@ inline constexpr std::uint16_t kMaxPolicers = 2 * pipeline::kMaxTenants;
 struct Generations {
     std::uint16_t policy = 0;
     std::uint16_t route = 0;
+    std::uint16_t judged_route = 0;  // of lists that look at the egress: the route generation that `policy` stands for
 };
 
 // The configuration's routes of one tenant, sorted by prefix, each prefix once.
@@ -77,6 +79,7 @@ struct Registry {
     IndexMap<PolicerKey> policers{"policer", 0, kMaxPolicers};
     std::map<std::uint16_t, Generations> generations;                           // by tenant slot
     std::map<std::string, std::shared_ptr<const acl::Classifier>> classifiers;  // by list name
+    std::map<std::string, std::shared_ptr<const ListHits>> hits;                // by list name
     std::map<std::uint16_t, std::shared_ptr<route::Vrf>> vrfs;                  // by tenant slot
     std::map<std::uint16_t, std::shared_ptr<const RouteTable>> configured;      // by tenant slot
     std::vector<std::shared_ptr<const route::Group>> group_tables;              // by group

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "control/acl_status.h"
 #include "control/object_status.h"
 #include "control/restart.h"
 #include "control/route_status.h"
@@ -29,6 +30,7 @@ namespace {
 constexpr int kTickMs = 100;
 constexpr unsigned kDrainMs = 1000;
 constexpr unsigned kGraceMs = 2000;
+constexpr std::chrono::seconds kPreviewBudget{5};
 
 net::HashSeed random_seed() {
     net::HashSeed seed;
@@ -99,6 +101,7 @@ Runtime::Runtime(config::Config config, std::vector<unsigned> lcores)
     add_memo_endpoints(*endpoints_, *this);
     add_route_endpoints(*endpoints_, *this);
     add_object_endpoints(*endpoints_, *this);
+    add_acl_endpoints(*endpoints_, *this);
 }
 
 Runtime::~Runtime() {
@@ -164,7 +167,9 @@ void Runtime::start_workers() {
         for (std::size_t i = 0; i < ports_.size(); ++i)
             for (std::uint16_t q = 0; q < ports_[i]->config().rx_queues; ++q)
                 queues.push_back({*builder_->registry().ports.find(ports_[i]->name()), ports_[i]->id(), q});
-        workers_.add(make_worker_state(lcore, capacity, quotas), std::move(queues), *publisher_);
+        auto state = make_worker_state(lcore, capacity, quotas);
+        builder_->rule_hits().add_worker(state->rules);
+        workers_.add(std::move(state), std::move(queues), *publisher_);
     }
     std::vector<SessionRequests::Worker> askable;
     for (const auto& worker : workers_.all()) askable.push_back({&worker->mailbox(), worker->state().lcore});
@@ -213,6 +218,7 @@ void Runtime::add_commands() {
         if (!result.error.empty()) answer["error"] = result.error;
         for (const auto& diagnostic : result.diagnostics)
             answer["diagnostics"].push_back(config::to_string(diagnostic));
+        if (result.preview) answer["preview"] = to_json(*result.preview);
         return answer;
     });
 }
@@ -230,6 +236,7 @@ Runtime::View Runtime::view() const {
             pool_low_water_,
             session_growth_,
             builder_->memoize_override(),
+            builder_->rule_hits(),
             *route_feed_,
             builder_->fed_routes(),
             restart_pending_};
@@ -274,6 +281,11 @@ Runtime::ReloadResult Runtime::reload(bool dry_run) {
         // Before the pass, so that a pass which is dropped undoes its changes under the lock too.
         std::unique_lock lock(mutex_, std::defer_lock);
         auto pass = builder_->begin(*loaded.config, generation_ + 1);
+        if (dry_run && state_ == State::running) {
+            result.preview = preview_policy(*session_requests_, *publisher_->current(), SnapshotBuilder::lists_of(*pass),
+                                            kPreviewBudget);
+            name_rules(*result.preview, *loaded.config);
+        }
         lock.lock();
         result.error = finish_grace_period();
         if (!result.error.empty()) return result;

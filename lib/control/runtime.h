@@ -17,6 +17,7 @@
 #include "config/load.h"
 #include "control/control_socket.h"
 #include "control/memo_status.h"
+#include "control/policy_preview.h"
 #include "control/ports.h"
 #include "control/publisher.h"
 #include "control/route_feed.h"
@@ -59,6 +60,7 @@ class Runtime {
         std::string error;  // a sentence, when it is not the file's fault
         std::vector<config::Diagnostic> diagnostics;
         std::uint64_t generation = 0;
+        std::optional<PolicyPreview> preview;  // of a dry run
     };
     // Reads the file again. All or nothing; on a dry run everything but the publication.
     ReloadResult reload(bool dry_run);
@@ -79,6 +81,7 @@ class Runtime {
         std::uint64_t pool_low_water;  // fewest free mbufs seen, sampled ten times a second
         const SessionGrowth& session_growth;
         std::optional<bool> memoize_override;
+        const RuleHits& rule_hits;
         const RouteFeed& route_feed;
         const std::map<std::uint16_t, FedTable>& fed_routes;  // by tenant slot
         std::uint64_t restart_pending;  // keys of the file that the last reload was refused for; 0 after one that was accepted

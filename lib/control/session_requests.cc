@@ -223,4 +223,13 @@ std::uint64_t SessionRequests::kill(const session::Filter& filter) {
     return killed;
 }
 
+void SessionRequests::flush() {
+    const std::lock_guard lock(mutex_);
+    for (const Worker& worker : workers_) {
+        Request request{.kind = Request::Kind::flush};
+        do request.cursor = ask(worker, request).next;
+        while (request.cursor != session::kNone);
+    }
+}
+
 }  // namespace cachewire::control

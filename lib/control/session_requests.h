@@ -50,6 +50,8 @@ class SessionRequests {
     std::optional<session::SessionView> get(const net::FlowKey& key, std::uint32_t hash);
     // How many were ended, on all workers.
     std::uint64_t kill(const session::Filter& filter);
+    // Every session's counts to where they are kept, on all workers.
+    void flush();
 
   private:
     const session::Mailbox::Answer& ask(const Worker& worker, const session::Request& request);

@@ -134,11 +134,11 @@ std::string rule_text(const View& v, const session::SessionView& s) {
     const pipeline::Tenant& tenant = tenant_in(v, s.hot.tenant);
     if (tenant.acl == nullptr) return "no list";
     if (s.hot.policy_generation != tenant.policy_generation) return "of an older policy";
-    if (s.cold.rule == acl::kDefaultRule) return "default";
+    if (s.cold.rule == tenant.default_rule) return "default";
     const auto& rules = tenant.acl->list().rules;
-    if (s.cold.rule >= rules.size()) return "?";
-    const std::string& name = rules[s.cold.rule].name;
-    return name.empty() ? fmt::format("rule {}", s.cold.rule + 1) : name;
+    const std::uint32_t rule = s.cold.rule - tenant.rule_base;
+    if (rule >= rules.size()) return "?";
+    return rules[rule].name.empty() ? fmt::format("rule {}", rule + 1) : rules[rule].name;
 }
 
 const char* verdict_text(const session::SessionView& s) {

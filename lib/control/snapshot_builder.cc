@@ -123,15 +123,27 @@ class SnapshotBuilder::Pass {
     // A list that stayed the same keeps its classifier, and with it the verdicts that came from it.
     void add_lists() {
         std::map<std::string, std::shared_ptr<const acl::Classifier>> lists;
+        std::map<std::string, std::shared_ptr<const ListHits>> hits;
         for (const auto& acl : config.acls) {
             acl::List list = compile_list(config, acl, registry);
             const auto known = registry.classifiers.find(acl.name);
-            lists[acl.name] = known != registry.classifiers.end() && known->second->list() == list
-                                  ? known->second
-                                  : acl::Classifier::build(std::move(list), builder.socket_id_);
+            const bool is_new = known == registry.classifiers.end();
+            if (!is_new && known->second->list() == list) {
+                lists[acl.name] = known->second;
+                hits[acl.name] = registry.hits.at(acl.name);
+                continue;
+            }
+            auto built = acl::Classifier::build(std::move(list), builder.socket_id_);
+            hits[acl.name] = is_new ? builder.rule_hits_->next(nullptr, nullptr, built->list())
+                                    : builder.rule_hits_->next(registry.hits.at(acl.name).get(),
+                                                               &known->second->list(), built->list());
+            lists[acl.name] = std::move(built);
         }
         registry.classifiers = std::move(lists);
+        registry.hits = std::move(hits);
         for (const auto& [name, list] : registry.classifiers) snapshot->classifiers.push_back(list);
+        for (const auto& [name, list] : registry.hits)
+            if (list->numbers != nullptr) snapshot->rule_numbers.push_back(list->numbers->in_snapshot);
     }
 
     void add_tenants() {
@@ -170,6 +182,9 @@ class SnapshotBuilder::Pass {
             tenant.acl = list.get();
             tenant.stateful = list->list().stateful;
             tenant.own_fields = fields_looked_at(list->list());
+            const auto& numbers = registry.hits.at(list->list().name)->numbers;
+            tenant.rule_base = numbers != nullptr ? numbers->first : pipeline::kNoRule;
+            if (numbers != nullptr) tenant.default_rule = numbers->first + numbers->count - 1;
         }
         const auto before = builder.tenant_lists_.find(slot);
         if (before == builder.tenant_lists_.end() || before->second != list) ++registry.generations[slot].policy;
@@ -218,6 +233,16 @@ SnapshotBuilder::PassPointer SnapshotBuilder::begin(const config::Config& config
     pass->add_globals(generation);
     pass->add_lists();
     return pass;
+}
+
+std::map<std::uint16_t, std::shared_ptr<const acl::Classifier>> SnapshotBuilder::lists_of(const Pass& pass) {
+    std::map<std::uint16_t, std::shared_ptr<const acl::Classifier>> lists;
+    for (const config::Tenant& tenant : pass.config.tenants) {
+        const auto slot = pass.registry.tenants.find(tenant.name);
+        if (!slot) continue;  // new: it has no sessions
+        lists[*slot] = tenant.acl ? pass.registry.classifiers.at(pass.config.acls[*tenant.acl].name) : nullptr;
+    }
+    return lists;
 }
 
 void SnapshotBuilder::complete(Pass& pass) {

@@ -38,6 +38,8 @@ class SnapshotBuilder {
     // Compiles the lists, which may take seconds, and touches nothing that a reader of registry() sees. `config` must
     // outlive the pass. All three throw base::MachineError.
     PassPointer begin(const config::Config& config, std::uint64_t generation);
+    // Which list each tenant that stays or comes is to have; null: none.
+    [[nodiscard]] static std::map<std::uint16_t, std::shared_ptr<const acl::Classifier>> lists_of(const Pass& pass);
     // The rest, changes to the idle FIB copies included: under the lock that readers of registry() take.
     void complete(Pass& pass);
     // The snapshot has to be published, and grace_period_over() called once no worker sees its predecessor; completing
@@ -53,6 +55,8 @@ class SnapshotBuilder {
     [[nodiscard]] std::optional<bool> memoize_override() const noexcept { return memoize_override_; }
 
     [[nodiscard]] const Registry& registry() const noexcept { return registry_; }
+    // Each worker's counters are entered before it runs.
+    [[nodiscard]] RuleHits& rule_hits() const noexcept { return *rule_hits_; }
     // Routes that came in at run time, by tenant slot. Builds leave them alone.
     [[nodiscard]] const std::map<std::uint16_t, FedTable>& fed_routes() const noexcept { return fed_; }
 
@@ -62,6 +66,7 @@ class SnapshotBuilder {
     net::HashSeed seed_;
     int socket_id_;
     std::optional<bool> memoize_override_;
+    std::unique_ptr<RuleHits> rule_hits_ = std::make_unique<RuleHits>();
     Registry registry_;
     std::map<std::uint16_t, FedTable> fed_;
     std::map<std::uint16_t, std::shared_ptr<const acl::Classifier>>

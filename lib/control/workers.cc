@@ -31,6 +31,7 @@ std::unique_ptr<pipeline::WorkerState> make_worker_state(unsigned lcore, std::ui
     state->socket = static_cast<int>(rte_lcore_to_socket_id(lcore));
     state->sessions = std::make_unique<session::Table>(session_capacity, state->socket, base::tsc_hz(),
                                                        session::Timeouts{}, std::move(quotas));
+    state->sessions->count_rules_in(&state->rules);
     state->fragments = session::FragmentTable(kFragmentEntries, kFragmentSeconds * base::tsc_hz());
     for (std::size_t i = 0; i < pipeline::kPuntClasses; ++i)
         state->punt_intervals[i] = base::tsc_hz() / pipeline::kPuntRates[i].per_second;

@@ -82,11 +82,20 @@ struct Tenant {
     bool midstream = false;                 // TCP may be picked up without its SYN
     session::Quota quota;
     const acl::Classifier* acl = nullptr;  // null: permit
+    // Numbers of the list's rules and of its default, under which their hits are counted (session/rule_counters.h).
+    std::uint32_t rule_base = 0;  // kNoRule: not counted
+    std::uint32_t default_rule = kNoRule;
     const route::FibView* fib = nullptr;   // never null for a tenant in use
     // Of a list that is not stateful: which bits of a packet's own first-packet fields (FlowKey from in_interface_be
     // on, as one word) its rules look at. A memo answers only for packets that agree with the session's first one
     // there.
     std::uint64_t own_fields = 0;
+
+    // `rule`: as Lane::rule.
+    [[nodiscard]] std::uint32_t rule_id(std::uint32_t rule) const noexcept {
+        if (rule == kNoRule || rule_base == kNoRule) return default_rule;
+        return rule_base + rule;
+    }
 };
 
 struct Snapshot {
@@ -110,6 +119,7 @@ struct Snapshot {
 
     // What keeps the raw pointers above alive.
     std::vector<std::shared_ptr<const acl::Classifier>> classifiers;
+    std::vector<std::shared_ptr<const void>> rule_numbers;
     std::vector<std::shared_ptr<const route::FibView>> fibs;  // by tenant slot
 };
 

@@ -17,6 +17,7 @@
 #include "qos/policer.h"
 #include "session/fragments.h"
 #include "session/outcome.h"
+#include "session/rule_counters.h"
 #include "session/table.h"
 
 namespace cachewire::pipeline {
@@ -81,6 +82,7 @@ struct WorkerState {
     Burst burst;
     std::unique_ptr<session::Table> sessions;  // never null
     session::OutcomeTable outcomes;
+    session::RuleCounters rules;
     session::FragmentTable fragments;
     std::uint32_t shadow_hits = 0;             // memo hits since the last one that was checked
     std::vector<qos::PolicerState> policers;   // by attachment, fixed size: zero-filled is a full bucket

@@ -31,6 +31,13 @@ TEST_CASE("arguments: only the configuration is required", "[app]") {
     CHECK_FALSE(arguments.run->interactive);
 }
 
+TEST_CASE("arguments: import takes a format and files", "[app]") {
+    const auto arguments = app::parse_arguments({"import", "l3fwd-acl", "a", "b"});
+    REQUIRE(arguments.import_files.has_value());
+    CHECK(arguments.import_files->format == "l3fwd-acl");
+    CHECK(arguments.import_files->files == std::vector<std::string>{"a", "b"});
+}
+
 TEST_CASE("arguments: check is a command of its own", "[app]") {
     const auto text = app::parse_arguments({"check", "a.yaml"});
     REQUIRE(text.check.has_value());
@@ -80,7 +87,7 @@ TEST_CASE("arguments: what is wrong ends with status 2 and says what", "[app]") 
         {{"doctor"}, "`doctor` is not supported yet"},
         {{"plan", "a.yaml"}, "`plan` is not supported yet"},
         {{"explain"}, "`explain` is not supported yet"},
-        {{"import", "l3fwd"}, "`import` is not supported yet"},
+        {{"import", "l3fwd-acl"}, "FILE is required"},
         {{"chekc", "a.yaml"}, "\"chekc\" is no command"},
         {{"", "--"}, "\"\" is no command"},
     };

@@ -20,6 +20,7 @@
 #include "pipeline/bypass.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/snapshot.h"
+#include "pipeline/stages/verdict.h"
 #include "pipeline/worker_state.h"
 #include "session/table.h"
 
@@ -310,17 +311,16 @@ struct Session {
     static bool apply(WorkerState& worker, Burst& burst, auto i, const session::HotEntry& entry) noexcept {
         auto&& lane = burst.lane(i);
         const session::Outcome& outcome = worker.outcomes[entry.outcome];
-        if (!outcome.permit) return burst.drop(i, denied(worker, lane.session));
+        if (!outcome.permit) {
+            // A session that a reload has turned against; it is not touched, so it ends by its time-out.
+            count_rule(worker, burst, i, worker.sessions->cold(lane.session).rule);
+            return refuse(burst, i, outcome);
+        }
         lane.outcome = entry.outcome;
         lane.policer = outcome.policer;
         lane.traffic_class = outcome.traffic_class;
         lane.flags |= kLaneVerdictKnown;
         return true;
-    }
-
-    // A session that a reload has turned against; it is not touched, so it ends by its time-out.
-    static DropReason denied(WorkerState& worker, std::uint32_t index) noexcept {
-        return worker.sessions->cold(index).rule == kNoRule ? DropReason::acl_default : DropReason::acl_deny;
     }
 
     // An ICMP error about a session of a stateful list has the session's verdict and changes nothing in it; others are
@@ -378,7 +378,10 @@ struct Install {
             auto&& lane = burst.lane(i);
             const unsigned flags = lane.flags;
             flags_seen |= flags;
-            if (lane.session == kNoSession || (flags & kLaneIcmpError) != 0) continue;
+            if (!counts_for_session(lane)) {
+                if ((flags & kLaneInstall) == 0) count_apart(worker, snapshot, burst, i);
+                continue;
+            }
             sessions.touch_at(stamp, lane.session, (flags & kLaneReverse) != 0, own_tcp_flags(burst.key(i)),
                               lane.frame_length);
         }
@@ -390,6 +393,26 @@ struct Install {
     }
 
   private:
+    // The session's rule has judged the packet, by its memo or now.
+    static bool counts_for_session(const auto& lane) noexcept {
+        if (lane.session == kNoSession || (lane.flags & kLaneIcmpError) != 0) return false;
+        return (lane.flags & kLaneVerdictKnown) != 0 || (lane.flags & (kLaneStale | kLaneBypass)) == kLaneStale;
+    }
+
+    // A packet that stands for itself. Where it has a session, that sees it; an ICMP error changes nothing there.
+    template <class Burst>
+    [[gnu::noinline]] static void count_apart(WorkerState& worker, const Snapshot& snapshot, Burst& burst,
+                                              auto i) noexcept {
+        auto&& lane = burst.lane(i);
+        session::Table& sessions = *worker.sessions;
+        const bool kept = (lane.flags & kLaneVerdictKnown) != 0;  // an ICMP error: the session's verdict is an older one
+        count_rule(worker, burst, i,
+                   kept ? sessions.cold(lane.session).rule : snapshot.tenants[lane.tenant].rule_id(lane.rule));
+        if (lane.session == kNoSession || (lane.flags & kLaneIcmpError) != 0) return;
+        sessions.touch_apart(lane.session, (lane.flags & kLaneReverse) != 0, own_tcp_flags(burst.key(i)),
+                             lane.frame_length, worker.now_tsc);
+    }
+
     static DropReason reason_of(session::Table::Insert result) noexcept {
         switch (result) {
             case session::Table::Insert::table_full:
@@ -414,7 +437,10 @@ struct Install {
             case session::Table::Insert::bucket_full:
             case session::Table::Insert::quota_denied:
                 // A cache that is full only costs time; a stateful tenant can't let pass what it can't remember.
-                if (tenant.sessions != SessionMode::track) return true;
+                if (tenant.sessions != SessionMode::track) {
+                    count_rule(worker, burst, i, tenant.rule_id(lane.rule));
+                    return true;
+                }
                 return burst.drop(i, reason_of(result));
             case session::Table::Insert::created:
                 if (snapshot.leaks && snapshot.next_hops[lane.next_hop].tenant != lane.tenant &&
@@ -458,10 +484,10 @@ struct Install {
         if ((lane.flags & kLaneBypass) == 0)
             return sessions.memoize(index, worker.outcomes,
                                     {.permit = true, .traffic_class = lane.traffic_class, .policer = lane.policer},
-                                    tenant.policy_generation, lane.rule);
+                                    tenant.policy_generation, tenant.rule_id(lane.rule));
         sessions.hot(index).policy_generation = tenant.policy_generation;
         sessions.cold(index).match_flags &= net::kL4Known;
-        sessions.cold(index).rule = lane.rule;
+        sessions.set_rule(index, tenant.rule_id(lane.rule));
         return session::kNoOutcome;
     }
 };

@@ -3,12 +3,16 @@
 // The tenant's list, for lanes whose verdict no fresh memo holds: misses and packets without a session by their own
 // key, hits on a stale memo by what the session is judged by. Lanes that go on are permitted; lane.rule, policer and
 // traffic_class say how. Takes no reference to an outcome: only a session does, in Table::memoize.
+//
+// What is denied is counted for its rule here; what goes on is counted where it is known to leave, by Install.
 #include <array>
 #include <cstdint>
 
 #include "acl/batch.h"
+#include "pipeline/egress.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/snapshot.h"
+#include "pipeline/stages/verdict.h"
 #include "pipeline/worker_state.h"
 #include "session/table.h"
 
@@ -16,7 +20,7 @@ namespace cachewire::pipeline::stages {
 
 struct Acl {
     static constexpr StageId kId = StageId::acl;
-    static constexpr FieldSet kReads = field::key | field::tenant | field::session;
+    static constexpr FieldSet kReads = field::key | field::hash | field::tenant | field::session;
     static constexpr FieldSet kWrites = field::verdict;
 
     template <class Burst>
@@ -29,73 +33,103 @@ struct Acl {
             stale += (flags & kLaneStale) != 0;
             by_own_key += (flags & (kLaneStale | kLaneVerdictKnown)) == 0;
         }
-        LaneSet denied = 0;
-        if (by_own_key != 0) denied |= judge_packets(snapshot, burst);
-        if (stale != 0) denied |= judge_sessions(worker, snapshot, burst);
-        if (denied == 0) return;
+        Denied denied;
+        if (by_own_key != 0) judge_packets(worker, snapshot, burst, denied);
+        if (stale != 0) judge_sessions(worker, snapshot, burst, denied);
+        if (denied.any == 0) return;
         burst.filter([&](auto i) {
-            if ((denied >> i & 1) == 0) return true;
-            return burst.drop(i, burst.lane(i).rule == kNoRule ? DropReason::acl_default : DropReason::acl_deny);
+            if ((denied.any >> i & 1) == 0) return true;
+            auto&& lane = burst.lane(i);
+            count_rule(worker, burst, i, snapshot.tenants[lane.tenant].rule_id(lane.rule));
+            return refuse(burst, i,
+                          outcome_of(lane, (denied.rejected >> i & 1) != 0 ? acl::Action::reject : acl::Action::deny));
         });
     }
 
   private:
     using LaneSet = std::uint64_t;
+    struct Denied {
+        LaneSet any = 0, rejected = 0;
+    };
     static_assert(kMaxLanes <= 64 && kMaxLanes <= acl::Batch::kCapacity);
-    static_assert(kNoRule == acl::kDefaultRule);
+    static_assert(kNoRule == acl::kDefaultRule && kNoRule == session::kNoRuleId);
 
-    // Each packet by its own key. Returns the lanes denied.
+    // Copies of keys that have to say more than the packet's own.
+    struct Keys {
+        std::array<net::FlowKey, kMaxLanes> keys;
+        unsigned used = 0;
+    };
+
+    // Each packet by its own key.
     template <class Burst>
-    static LaneSet judge_packets(const Snapshot& snapshot, Burst& burst) noexcept {
+    static void judge_packets(WorkerState& worker, const Snapshot& snapshot, Burst& burst, Denied& denied) noexcept {
         acl::Batch batch;
+        Keys copies;
         for (const auto i : burst.live()) {
             auto&& lane = burst.lane(i);
             if ((lane.flags & (kLaneStale | kLaneVerdictKnown)) != 0) continue;
-            batch.add(snapshot.tenants[lane.tenant].acl, &burst.key(i), i);
+            const acl::Classifier* list = snapshot.tenants[lane.tenant].acl;
+            const net::FlowKey* key = &burst.key(i);
+            if (list != nullptr && list->uses_egress()) [[unlikely]]
+                key = &with_egress(worker, snapshot, lane, copies.keys[copies.used++] = *key,
+                                   (lane.flags & kLaneReverse) != 0);
+            batch.add(list, key, i);
         }
         batch.classify();
-        LaneSet denied = 0;
-        batch.for_each([&](auto i, const acl::Verdict& verdict) { denied |= write(burst, i, verdict); });
-        return denied;
+        batch.for_each([&](auto i, const acl::Verdict& verdict) { write(burst, i, verdict, denied); });
     }
 
     // Each session by its forward key and first-packet fields, and its memo is renewed: a deny as well, so that its
     // packets keep finding it, and a later policy can let it live. What bypasses the memo renews none, and is judged as
-    // if the session's first packet had been such a fragment. Returns the lanes denied.
+    // if the session's first packet had been such a fragment.
     template <class Burst>
-    static LaneSet judge_sessions(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
+    static void judge_sessions(WorkerState& worker, const Snapshot& snapshot, Burst& burst, Denied& denied) noexcept {
         acl::Batch batch;
-        std::array<net::FlowKey, kMaxLanes> keys;
-        unsigned used = 0;
+        Keys copies;
         for (const auto i : burst.live()) {
             auto&& lane = burst.lane(i);
             if ((lane.flags & kLaneStale) == 0) continue;
-            net::FlowKey& key = keys[used++];
+            net::FlowKey& key = copies.keys[copies.used++];
             key = session::forward_key(worker.sessions->hot(lane.session), worker.sessions->cold(lane.session));
             if ((lane.flags & (kLaneBypass | kLaneIcmpError)) == kLaneBypass)
                 key.match_flags = burst.key(i).match_flags;
-            batch.add(snapshot.tenants[lane.tenant].acl, &key, i);
+            const acl::Classifier* list = snapshot.tenants[lane.tenant].acl;
+            if (list != nullptr && list->uses_egress()) [[unlikely]]
+                with_egress(worker, snapshot, lane, key, false);
+            batch.add(list, &key, i);
         }
         batch.classify();
-        LaneSet denied = 0;
         batch.for_each([&](auto i, const acl::Verdict& verdict) {
-            denied |= write(burst, i, verdict);
+            write(burst, i, verdict, denied);
             auto&& lane = burst.lane(i);
             if ((lane.flags & kLaneBypass) == 0) renew_memo(worker, snapshot, lane, verdict);
         });
-        return denied;
+    }
+
+    [[gnu::noinline]] static net::FlowKey& with_egress(WorkerState& worker, const Snapshot& snapshot, const auto& lane,
+                                                       net::FlowKey& key, bool reverse) noexcept {
+        const std::uint16_t known =
+            lane.session == kNoSession ? kNoNextHop : worker.sessions->hot(lane.session).next_hop[reverse ? 1 : 0];
+        acl::put_out_interface(key, egress_interface(snapshot, lane.tenant, key.dst, lane.hash, known));
+        return key;
+    }
+
+    static session::Outcome outcome_of(const auto& lane, acl::Action action) noexcept {
+        if (action == acl::Action::permit)
+            return {.permit = 1, .traffic_class = lane.traffic_class, .policer = lane.policer};
+        return {.reject = action == acl::Action::reject, .by_default = lane.rule == kNoRule};
     }
 
     static void renew_memo(WorkerState& worker, const Snapshot& snapshot, auto& lane,
                            const acl::Verdict& verdict) noexcept {
         const session::HotEntry& entry = worker.sessions->hot(lane.session);
-        const std::uint16_t generation = snapshot.tenants[lane.tenant].policy_generation;
+        const Tenant& tenant = snapshot.tenants[lane.tenant];
+        const std::uint16_t generation = tenant.policy_generation;
+        const std::uint32_t rule = tenant.rule_id(verdict.rule);
         const bool current = entry.policy_generation == generation && entry.outcome != session::kNoOutcome;
-        const session::Outcome outcome = {.permit = verdict.action == acl::Action::permit,
-                                          .traffic_class = lane.traffic_class,
-                                          .policer = lane.policer};
+        const session::Outcome outcome = outcome_of(lane, verdict.action);
         if ((lane.flags & kLaneShadow) != 0) {
-            if (worker.outcomes[entry.outcome] != outcome || worker.sessions->cold(lane.session).rule != verdict.rule) {
+            if (worker.outcomes[entry.outcome] != outcome || worker.sessions->cold(lane.session).rule != rule) {
                 worker.memo.shadow_mismatch.add(1);
                 lane.flags &= static_cast<std::uint16_t>(~kLaneShadow);  // the next hop's doesn't count twice
             }
@@ -105,20 +139,21 @@ struct Acl {
             lane.outcome = entry.outcome;
             return;
         }
-        lane.outcome = worker.sessions->memoize(lane.session, worker.outcomes, outcome, generation, verdict.rule);
+        lane.outcome = worker.sessions->memoize(lane.session, worker.outcomes, outcome, generation, rule);
         if ((lane.flags & kLaneShadow) != 0 || current) return;
         auto& counter = lane.outcome == session::kNoOutcome ? worker.memo.bypass_outcome_full : worker.memo.stale;
         counter.add(1);
     }
 
     template <class Burst>
-    static LaneSet write(Burst& burst, auto i, const acl::Verdict& verdict) noexcept {
+    static void write(Burst& burst, auto i, const acl::Verdict& verdict, Denied& denied) noexcept {
         auto&& lane = burst.lane(i);
         lane.rule = verdict.rule;
         lane.outcome = session::kNoOutcome;
         lane.policer = kNoPolicer;
         lane.traffic_class = 0;
-        return verdict.action == acl::Action::deny ? LaneSet{1} << i : 0;
+        denied.any |= LaneSet{verdict.action != acl::Action::permit} << i;
+        denied.rejected |= LaneSet{verdict.action == acl::Action::reject} << i;
     }
 };
 
