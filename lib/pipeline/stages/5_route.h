@@ -182,6 +182,8 @@ struct Route {
                 return DropReason::no_neighbor;
             case route::NextHopKind::no_route:
             case route::NextHopKind::forward:
+            case route::NextHopKind::group:
+            case route::NextHopKind::leak:
                 break;
         }
         return DropReason::no_route;
