@@ -29,6 +29,7 @@ struct RouteFeed::Work {
     std::map<std::uint16_t, Generations> generations_before;
     std::vector<NextHopKey> hops;  // whose content has to be written
     bool changed = false;
+    bool reclaimed = false;
 };
 
 void RouteFeed::set_route(RouteSource source, std::uint16_t tenant, const net::Prefix& prefix, std::vector<FedVia> via) {
@@ -65,6 +66,40 @@ void RouteFeed::set_neighbor(std::uint16_t tenant, std::uint16_t interface, cons
     } else {
         withdraw(RouteSource::neighbor, tenant, host_prefix(address));
     }
+}
+
+// Takes back the indices of neighbours and groups that no route leads to. Sessions that hold one look up again, because
+// every VRF's generation moves; after the grace period no worker does either, and the indices may be given anew.
+void RouteFeed::reclaim(std::uint64_t now_ms, Work& work) {
+    Registry& registry = builder_.registry_;
+    if (std::min(registry.next_hops.left(), registry.groups.left()) >= kReclaimBelow) return;
+    if (reclaimed_ms_ && now_ms - *reclaimed_ms_ < kReclaimEveryMs) return;
+    reclaimed_ms_ = now_ms;
+    std::vector<bool> used(std::size_t{route::kMaxNextHops} + 1);
+    for (const auto& [slot, vrf] : registry.vrfs)
+        for (const auto& [prefix, next_hop] : vrf->routes()) used[next_hop] = true;
+    for (const auto& [slot, table] : builder_.fed_)
+        for (const auto& [prefix, route] : table) used[route.kernel] = used[route.neighbor] = true;
+    std::vector<GroupKey> idle_groups;
+    for (const auto& [key, number] : registry.groups.all()) {
+        const auto hop = registry.next_hops.find({key.first, number, NextHopUse::group, {}});
+        if (!hop || !used[*hop]) {
+            idle_groups.push_back(key);
+            continue;
+        }
+        for (const auto& [member, weight] : key.second) used[member] = true;
+    }
+    std::vector<NextHopKey> idle;
+    for (const auto& [key, index] : registry.next_hops.all())
+        if (!used[index] && (key.use == NextHopUse::neighbor || key.use == NextHopUse::group)) idle.push_back(key);
+    if (idle.empty()) return;
+    for (const GroupKey& key : idle_groups) {
+        registry.group_tables[*registry.groups.find(key)] = nullptr;
+        registry.groups.release(key);
+    }
+    for (const NextHopKey& key : idle) registry.next_hops.release(key);
+    for (auto& [slot, generations] : registry.generations) ++generations.route;
+    work.changed = work.reclaimed = true;
 }
 
 void RouteFeed::bind(const NextHopKey& key, const NeighborBinding& binding, Work& work) {
@@ -171,7 +206,8 @@ bool RouteFeed::flush(std::uint64_t now_ms) {
         return false;
     if (publisher_.reap() != 0) return false;
     Registry& registry = builder_.registry_;
-    Work work{std::make_unique<pipeline::Snapshot>(*publisher_.current()), registry.generations, {}, false};
+    Work work{std::make_unique<pipeline::Snapshot>(*publisher_.current()), registry.generations, {}, false, false};
+    reclaim(now_ms, work);
     for (auto& [tenant, queue] : queues_) {
         if (!is_due(queue)) continue;
         queue.flushed_ms = now_ms;
@@ -183,7 +219,12 @@ bool RouteFeed::flush(std::uint64_t now_ms) {
     fill_groups(registry, *work.snapshot);
     bump_lookers(registry, work.generations_before);
     write_route_generations(registry, *work.snapshot);
-    publisher_.publish(std::move(work.snapshot), [this] { builder_.grace_period_over(); });
+    publisher_.publish(std::move(work.snapshot), [this, reclaimed = work.reclaimed] {
+        builder_.grace_period_over();
+        if (!reclaimed) return;
+        builder_.registry_.next_hops.reuse_released();
+        builder_.registry_.groups.reuse_released();
+    });
     ++stats_.flushes;
     return true;
 }

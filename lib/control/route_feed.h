@@ -34,6 +34,10 @@ struct FedVia {
 class RouteFeed {
   public:
     static constexpr std::uint64_t kFlushesPerSecond = 20;
+    // Free next hop or group indices below which those that no route leads to are taken back. Neighbors come and go, and
+    // there are 32766 for all.
+    static constexpr std::size_t kReclaimBelow = 8192;
+    static constexpr std::uint64_t kReclaimEveryMs = 1000;
     static constexpr std::size_t kMaxBatch = 8192;  // changes a VRF and flush: bounds how long a flush takes
 
     struct Stats {
@@ -88,6 +92,7 @@ class RouteFeed {
     };
     struct Work;
 
+    void reclaim(std::uint64_t now_ms, Work& work);
     void apply(std::uint16_t tenant, Queue& queue, Work& work);
     void apply_changes(std::uint16_t tenant, RouteSource source, Changes& changes, std::size_t count, Work& work);
     void bind(const NextHopKey& key, const NeighborBinding& binding, Work& work);
@@ -97,6 +102,7 @@ class RouteFeed {
     Publisher& publisher_;
     std::map<std::uint16_t, Queue> queues_;  // by tenant slot
     Stats stats_;
+    std::optional<std::uint64_t> reclaimed_ms_;
 };
 
 }  // namespace cachewire::control

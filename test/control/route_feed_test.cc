@@ -216,6 +216,32 @@ TEST_CASE_METHOD(Fixture, "route feed: changes of a tenant are those of who look
     CHECK(route_generation("blue") == blue_now);
 }
 
+TEST_CASE_METHOD(Fixture, "route feed: neighbors that come and go don't use up the next hops", "[control]") {
+    neighbor("10.0.0.10", mac(1));
+    REQUIRE(flush());
+    const std::uint16_t kept = *builder.registry().next_hops.find(
+        {slot("red"), interface("lan"), control::NextHopUse::neighbor, test::address("10.0.0.10")});
+    // Three times as many as there are indices.
+    std::uint32_t number = 0;
+    for (int round = 0; round < 24; ++round) {
+        const std::uint32_t first = number;
+        for (int i = 0; i < 4096; ++i, ++number)
+            feed.set_neighbor(slot("red"), interface("lan"), net::Address::from_v4(0x0b000000u + number), {mac(2), false});
+        while (feed.stats().pending != 0) flush();
+        CHECK(hop("red", "11.0.0.0").kind == (round == 0 ? NextHopKind::forward : NextHopKind::no_route));
+        for (std::uint32_t n = first; n < number; ++n)
+            feed.set_neighbor(slot("red"), interface("lan"), net::Address::from_v4(0x0b000000u + n), {});
+        while (feed.stats().pending != 0) flush();
+        now_ms += 1000;
+    }
+    CHECK(feed.stats().refused == 0);
+    CHECK(hop("red", "10.0.0.10").via == test::address("10.0.0.10"));
+    CHECK(kind("red", "10.0.0.10") == NextHopKind::forward);
+    CHECK(*builder.registry().next_hops.find({slot("red"), interface("lan"), control::NextHopUse::neighbor,
+                                              test::address("10.0.0.10")}) == kept);
+    CHECK(kind("red", "198.51.100.1") == NextHopKind::group);
+}
+
 TEST_CASE_METHOD(Fixture, "route feed: a batch that does not fit is refused, and what was there stays", "[control]") {
     // Over the limit of routes a VRF.
     neighbor("10.0.0.40", mac(4));
