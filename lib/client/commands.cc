@@ -190,18 +190,37 @@ int run_memoize(Context& context, const Arguments& arguments) {
     return kDone;
 }
 
+void declare_neighbors(void* cli_app, Arguments& arguments) {
+    auto& app = *static_cast<CLI::App*>(cli_app);
+    app.add_option("ACTION", arguments.action, "flush")->required();
+    app.add_option("--tenant", arguments.tenant, "of one tenant");
+}
+
+int run_neighbors(Context& context, const Arguments& arguments) {
+    if (arguments.action != "flush") throw UsageError(fmt::format("neighbors: no '{}'; flush", arguments.action));
+    ControlClient client(control_path(context.file_prefix), context.cancel_fd);
+    Json request = {{"command", "neighbors_flush"}};
+    if (!arguments.tenant.empty()) request["tenant"] = arguments.tenant;
+    const Json answer = client.call(request);
+    if (!answer.value("ok", false))
+        throw Refused(fmt::format("neighbors flush: {}", cell(answer.value("error", Json("no reason given")))));
+    print(context, answer, fmt::format("{} neighbors forgotten\n", cell(answer.value("flushed", Json(0u)))));
+    return kDone;
+}
+
 constexpr auto kCommands = std::to_array<Command>({
     {"show", "ask for state and counters", declare_show, run_show},
     {"reload", "read the configuration file again; all of it is applied or nothing", declare_reload, run_reload},
     {"memoize", "use memoised verdicts, or not; over reloads", declare_memoize, run_memoize},
     {"sessions", "list a tenant's sessions, all or the heaviest, or end those that a filter fits", declare_sessions,
      run_sessions},
+    {"neighbors", "flush: forget learned neighbors, and ask for them anew", declare_neighbors, run_neighbors},
 });
 
 // Of the interface, but not there yet: said as such, not as a typing error.
 constexpr auto kLater =
     std::to_array<std::string_view>({"explain", "top", "monitor", "trace", "capture", "confirm", "rollback", "drain",
-                                     "undrain", "neighbors", "block", "rebalance", "log", "bundle"});
+                                     "undrain", "block", "rebalance", "log", "bundle"});
 
 std::vector<std::string_view> command_names() {
     std::vector<std::string_view> names;

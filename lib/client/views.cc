@@ -110,12 +110,12 @@ std::string drops_text(const Json& answer, bool rate) {
 std::string ledger_text(const Json& answer, bool rate) {
     static constexpr std::array<std::array<const char*, 3>, 7> kLines = {{
         {"", "rx", "handed to a worker by a device"},
-        {"+", "originated", "made here: own ARP and ICMP, fragments, what the kernel sent"},
+        {"+", "originated", "made here: own ARP, ND and ICMP, fragments"},
         {"-", "tx", "taken by a device"},
         {"-", "dropped", "see `show drops`"},
-        {"-", "punted", "handed to the kernel"},
+        {"-", "punted", "for the router itself: ARP, ND, echo"},
         {"-", "consumed", "used up here: answered, fragmented"},
-        {"-", "held", "in a buffer or ring now"},
+        {"-", "held", "in a buffer, or waiting for a neighbor"},
     }};
     Table table({"", "", rate ? "packets/s" : "packets", ""});
     for (const auto& [sign, key, meaning] : kLines) table.add({sign, key, field(answer, key), meaning});

@@ -74,10 +74,13 @@ struct Tenant {
     SessionMode sessions = SessionMode::none;
     Quota quota;
     Midstream midstream = Midstream::deny;
+    Rpf rpf = Rpf::none;
     std::optional<std::size_t> acl;         // index into Config::acls
     std::optional<std::size_t> policer_in;  // index into Config::policers
     std::optional<std::size_t> policer_out;
 };
+
+inline constexpr std::uint16_t kMssClampAuto = 0xffff;
 
 struct InterfaceAddress {
     net::Address address;  // with host bits
@@ -91,6 +94,7 @@ struct Interface {
     std::uint16_t inner_vlan = 0;
     std::size_t tenant;  // index into Config::tenants
     std::uint16_t mtu = 1500;
+    std::uint16_t mss_clamp = 0;  // 0: none; kMssClampAuto: by MTU
     std::vector<InterfaceAddress> addresses;
 };
 

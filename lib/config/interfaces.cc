@@ -14,7 +14,7 @@ namespace {
 constexpr Key kInterface[] = {{"name"},           {"port"},
                               {"vlan"},           {"inner_vlan"},
                               {"tenant"},         {"mtu"},
-                              {"addresses"},      {"mss_clamp", kLater},
+                              {"addresses"},      {"mss_clamp"},
                               {"kernel", kLater}, {"loopback", kLater},
                               {"policer", kLater}};
 
@@ -87,6 +87,12 @@ Interface read_interface(Loading& loading, const MapReader& map, bool& attached)
     if (attached && interface.mtu > port_mtu) {
         reporter.error(
             *mtu, fmt::format("{} is more than its port's {}; allowed: 68 to {}", interface.mtu, port_mtu, port_mtu));
+    }
+    if (const auto clamp = map.get("mss_clamp"); is_auto(clamp)) {
+        interface.mss_clamp = kMssClampAuto;
+    } else {
+        // RFC 9293 3.7.1: 536 is what every host takes over IPv4.
+        read_number(reporter, clamp, interface.mss_clamp, 536, 65495);
     }
     return interface;
 }

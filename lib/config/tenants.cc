@@ -18,12 +18,13 @@ constexpr Key kTenant[] = {{"name"},
                            {"routes"},
                            {"quota"},
                            {"midstream"},
-                           {"rpf", kLater}};
+                           {"rpf"}};
 constexpr Key kQuota[] = {{"sessions"}, {"new_sessions_per_second"}};
 constexpr Key kMatch[] = {{"port"}, {"vlan"}, {"inner_vlan"}};
 constexpr Key kPolicer[] = {{"in"}, {"out"}};
 constexpr Choice<SessionMode> kSessions[] = {
     {"track", SessionMode::track}, {"cache", SessionMode::cache}, {"none", SessionMode::none}};
+constexpr Choice<Rpf> kRpf[] = {{"none", Rpf::none}, {"loose", Rpf::loose}, {"strict", Rpf::strict}};
 constexpr Choice<Midstream> kMidstream[] = {{"deny", Midstream::deny}, {"allow", Midstream::allow}};
 
 void read_optional_vlan(Reporter& reporter, const std::optional<Value>& value, std::optional<std::uint16_t>& out) {
@@ -84,6 +85,7 @@ void read_tenant(Loading& loading, const Value& item, std::map<std::uint16_t, st
     }
     if (const auto quota = map.get("quota")) read_quota(reporter, *quota, tenant.quota);
     read_choice(reporter, map.get("midstream"), tenant.midstream, kMidstream);
+    read_choice(reporter, map.get("rpf"), tenant.rpf, kRpf);
     if (const auto policer = map.get("policer")) {
         const MapReader directions(reporter, *policer, kPolicer);
         tenant.policer_in = loading.policers.resolve(reporter, directions.get("in"));

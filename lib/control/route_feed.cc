@@ -191,7 +191,9 @@ void RouteFeed::apply_changes(std::uint16_t tenant, RouteSource source, Changes&
     work.changed |= !work.hops.empty();
     if (view == before) return;
     work.changed = true;
-    ++registry.generations[tenant].route;
+    // A neighbor's host route takes the place of its link's next hop, which no session remembers, and a session that
+    // remembers the neighbor's own next hop goes on with that when the route is gone.
+    if (source != RouteSource::neighbor) ++registry.generations[tenant].route;
     // A tenant that a reload took away keeps its routes for the day when it comes back.
     if (tenant >= work.snapshot->fibs.size() || work.snapshot->fibs[tenant] == nullptr) return;
     work.snapshot->tenants[tenant].fib = view.get();

@@ -20,6 +20,7 @@
 #include "control/acl_status.h"
 #include "control/object_status.h"
 #include "control/restart.h"
+#include "control/slow_path/neighbor_status.h"
 #include "control/route_status.h"
 #include "control/status.h"
 
@@ -27,7 +28,7 @@ namespace cachewire::control {
 
 namespace {
 
-constexpr int kTickMs = 100;
+constexpr unsigned kTickMs = 100;
 constexpr unsigned kDrainMs = 1000;
 constexpr unsigned kGraceMs = 2000;
 constexpr std::chrono::seconds kPreviewBudget{5};
@@ -73,6 +74,8 @@ unsigned mbufs_needed(const config::Config& config, std::size_t workers) {
         // AF_XDP keeps rings of its own length full: 2048 to receive into, 2048 being sent.
         if (port.device.starts_with("kernel:") || port.device.starts_with("net_af_xdp")) n += 4096 * std::max(rxq, txq);
     }
+    // The slow path: its queues full in both directions, and what waits for neighbors.
+    n += workers * (pipeline::kPuntSlots + pipeline::kReturnSlots) + HoldQueue::kInAll;
     n += (workers + 1) * (config.memory.mempool_cache * 3u / 2 + pipeline::kMaxLanes);
     return static_cast<unsigned>(n);
 }
@@ -99,6 +102,7 @@ Runtime::Runtime(config::Config config, std::vector<unsigned> lcores)
     add_endpoints(*endpoints_, *this);
     add_session_endpoints(*endpoints_, *this);
     add_memo_endpoints(*endpoints_, *this);
+    add_neighbor_endpoints(*endpoints_, *this);
     add_route_endpoints(*endpoints_, *this);
     add_object_endpoints(*endpoints_, *this);
     add_acl_endpoints(*endpoints_, *this);
@@ -107,6 +111,7 @@ Runtime::Runtime(config::Config config, std::vector<unsigned> lcores)
 Runtime::~Runtime() {
     endpoints_.reset();  // a handler that runs ends first, then nobody looks at the ports any more
     workers_.drain_and_join(0);
+    slow_path_.reset();
     unsigned lost = 0;
     for (const auto& port : ports_) {
         port->close();
@@ -171,6 +176,7 @@ void Runtime::start_workers() {
         builder_->rule_hits().add_worker(state->rules);
         workers_.add(std::move(state), std::move(queues), *publisher_);
     }
+    start_slow_path();
     std::vector<SessionRequests::Worker> askable;
     for (const auto& worker : workers_.all()) askable.push_back({&worker->mailbox(), worker->state().lcore});
     session_requests_.emplace(std::move(askable));
@@ -183,6 +189,7 @@ bool Runtime::republish(const std::string& port, const PortInfo& info) {
     auto pass = builder_->begin(config_, generation_);
     builder_->complete(*pass);
     publisher_->publish(builder_->commit(std::move(pass)), [this] { builder_->grace_period_over(); });
+    configure_slow_path();
     return finish_grace_period().empty();
 }
 
@@ -210,6 +217,7 @@ void Runtime::change_ports(const config::Config& from, const config::Config& to)
 void Runtime::add_commands() {
     add_session_commands(*control_socket_, *this);
     add_memo_commands(*control_socket_, *this);
+    add_neighbor_commands(*control_socket_, *this);
     add_config_command(*control_socket_, *this);
     control_socket_->add("reload", [this](const ControlSocket::Json& request) {
         const ReloadResult result = reload(wants_dry_run(request));
@@ -239,7 +247,8 @@ Runtime::View Runtime::view() const {
             builder_->rule_hits(),
             *route_feed_,
             builder_->fed_routes(),
-            restart_pending_};
+            restart_pending_,
+            *slow_path_};
 }
 
 std::string Runtime::finish_grace_period() {
@@ -299,6 +308,7 @@ Runtime::ReloadResult Runtime::reload(bool dry_run) {
         if (!dry_run) {
             publisher_->publish(builder_->commit(std::move(pass)), [this] { builder_->grace_period_over(); });
             config_ = std::move(*loaded.config);
+            configure_slow_path();
             restart_pending_ = 0;
             result.generation = ++generation_;
         }
@@ -361,20 +371,19 @@ void Runtime::run(const RunOptions& options) {
 void Runtime::loop(const RunOptions& options) {
     const std::uint64_t hz = base::tsc_hz(), begin = base::now_tsc();
     std::uint64_t next_stats = begin + options.stats_period_s * hz, last_rx = 0, last_rx_tsc = begin;
+    std::uint64_t next_tick = begin;
     while (!stop_.load(std::memory_order_relaxed)) {
         std::vector<pollfd> fds = {{signals_.fd(), POLLIN, 0}, {stop_event_, POLLIN, 0}};
         control_socket_->append_poll(fds);
-        poll(fds.data(), fds.size(), kTickMs);
+        wait_for_work(fds);
         handle_signals();
         control_socket_->handle(fds);
-        {
-            const std::lock_guard lock(mutex_);
-            publisher_->reap();
-            route_feed_->flush(base::now_tsc() / (base::tsc_hz() / 1000));
-        }
+        poll_slow_path();
+        const std::uint64_t now = base::now_tsc();
+        if (now < next_tick) continue;
+        next_tick = now + hz * kTickMs / 1000;
         sample_pool();
         watch_ports();
-        const std::uint64_t now = base::now_tsc();
         if (const std::uint64_t rx = ledger_sum(workers_).rx; rx != last_rx) {
             last_rx = rx;
             last_rx_tsc = now;
@@ -393,7 +402,8 @@ void Runtime::finish() {
         const std::lock_guard lock(mutex_);
         state_ = State::draining;
     }
-    workers_.drain_and_join(kDrainMs);
+    slow_path_->close();
+    workers_.drain_and_join(kDrainMs, [this] { poll_slow_path(); });
     const std::lock_guard lock(mutex_);  // a port that stops is not asked for its counters
     for (const auto& port : ports_) port->stop();
 }

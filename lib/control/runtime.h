@@ -24,6 +24,7 @@
 #include "control/session_requests.h"
 #include "control/session_status.h"
 #include "control/signals.h"
+#include "control/slow_path/slow_path.h"
 #include "control/snapshot_builder.h"
 #include "control/workers.h"
 #include "port/port.h"
@@ -66,6 +67,8 @@ class Runtime {
     ReloadResult reload(bool dry_run);
     // `cwctl memoize`: over what the file says, and over reloads, until it says the same again. Empty, or why not.
     std::string override_memoize(bool on);
+    // `cwctl neighbors flush`: how many learned ones were forgotten; empty `tenant`: of all. nullopt: no such tenant.
+    std::optional<std::size_t> flush_neighbors(const std::string& tenant);
 
     // For status.cc, under the lock.
     struct View {
@@ -85,6 +88,7 @@ class Runtime {
         const RouteFeed& route_feed;
         const std::map<std::uint16_t, FedTable>& fed_routes;  // by tenant slot
         std::uint64_t restart_pending;  // keys of the file that the last reload was refused for; 0 after one that was accepted
+        const SlowPath& slow_path;
     };
     template <class F>
     auto with_view(F&& f) {
@@ -99,6 +103,10 @@ class Runtime {
     View view() const;
     void start_ports();
     void start_workers();
+    void start_slow_path();
+    void configure_slow_path();
+    void poll_slow_path();
+    void wait_for_work(std::vector<pollfd>& fds);
     void add_commands();
     void loop(const RunOptions& options);
     void handle_signals();
@@ -122,6 +130,8 @@ class Runtime {
     std::optional<Publisher> publisher_;
     std::optional<SnapshotBuilder> builder_;
     Workers workers_;
+    std::optional<SlowPath> slow_path_;
+    std::uint64_t slow_path_busy_until_ms_ = 0;
     std::optional<SessionRequests> session_requests_;
     SessionGrowth session_growth_;
     MemoWatch memo_watch_;

@@ -13,6 +13,8 @@
 
 namespace cachewire::control {
 
+static_assert(config::kMssClampAuto == pipeline::kMssClampAuto);
+
 namespace {
 
 // Lanes ahead; the built-in choice for `session: auto`.
@@ -28,6 +30,18 @@ pipeline::SessionMode session_mode(config::SessionMode mode) {
             return pipeline::SessionMode::track;
     }
     return pipeline::SessionMode::none;
+}
+
+pipeline::Rpf rpf(config::Rpf rpf) {
+    switch (rpf) {
+        case config::Rpf::none:
+            return pipeline::Rpf::none;
+        case config::Rpf::loose:
+            return pipeline::Rpf::loose;
+        case config::Rpf::strict:
+            return pipeline::Rpf::strict;
+    }
+    return pipeline::Rpf::none;
 }
 
 pipeline::OnPolicyChange on_policy_change(config::OnPolicyChange choice) {
@@ -116,7 +130,9 @@ class SnapshotBuilder::Pass {
                                            registry.tenants.get(config.tenants[interface.tenant].name),
                                            interface.mtu,
                                            interface.vlan,
-                                           interface.inner_vlan};
+                                           interface.inner_vlan,
+                                           interface.mss_clamp};
+            snapshot->mss_clamps |= interface.mss_clamp != pipeline::kNoMssClamp;
         }
     }
 
@@ -173,6 +189,8 @@ class SnapshotBuilder::Pass {
         pipeline::Tenant& tenant = snapshot->tenants[slot];
         tenant.sessions = session_mode(from.sessions);
         tenant.midstream = from.midstream == config::Midstream::allow;
+        tenant.rpf = rpf(from.rpf);
+        snapshot->rpf |= tenant.rpf != pipeline::Rpf::none;
         tenant.quota = {from.quota.sessions.value_or(session::Quota::kUnlimited),
                         from.quota.new_sessions_per_second.value_or(session::Quota::kUnlimited)};
         tenant.stateful = true;  // without a list there is no opinion that a reply could have of its own

@@ -102,7 +102,12 @@ class BasicBurst {
         memoised_ = {};
         dropped_count_ = 0;
         punted_count_ = 0;
+        has_pieces_ = false;
     }
+
+    // Some lane has kLanePieces.
+    void note_pieces() noexcept { has_pieces_ = true; }
+    [[nodiscard]] bool has_pieces() const noexcept { return has_pieces_; }
 
     // Keeps the lanes for which `keep(lane_index)` returns true, in order. A pass that may drop is one call of this;
     // the callee calls drop() before it returns false. Inlined by order: what `keep` captures is then registers and not
@@ -162,6 +167,7 @@ class BasicBurst {
     LaneSet memoised_;
     unsigned dropped_count_ = 0;
     unsigned punted_count_ = 0;
+    bool has_pieces_ = false;
 };
 
 using Burst = BasicBurst<LaneMetadata>;

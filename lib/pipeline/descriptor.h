@@ -30,6 +30,7 @@ inline constexpr std::uint16_t kLaneIcmpError = 1 << 7;  // ICMP error: speaks a
 inline constexpr std::uint16_t kLaneBypass = 1 << 8;     // neither uses nor makes a memo: fragments, options, ...
 inline constexpr std::uint16_t kLaneShadow = 1 << 9;     // memo hit that is derived anew and compared
 inline constexpr std::uint16_t kLaneRetried = 1 << 10;   // came back from the slow path: waits no second time
+inline constexpr std::uint16_t kLanePieces = 1 << 11;    // longer than its next hop's MTU, and leaves in pieces
 
 struct alignas(base::kCacheLine) Lane {
     rte_mbuf* mbuf;              // 0   rx -> tx

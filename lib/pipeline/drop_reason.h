@@ -57,9 +57,11 @@ namespace cachewire::pipeline {
     X(local,                 "addressed to the router itself, where nothing listens")                                  \
     X(ttl_exceeded,          "TTL or hop limit used up (RFC 1812 5.3.1)")                                               \
     X(mtu_exceeded,          "longer than the egress MTU")                                                             \
+    X(rpf,                   "no route, or not this one, back to the source (the tenant's rpf)")                        \
     X(policer,               "over the policer's rate")                                                                \
     X(punt_full,             "the queue to the slow path is full")                                                     \
     X(tx_full,               "the device did not take it and the TX buffer is full")                                   \
+    X(no_mbuf,               "the pool has no buffers for its fragments")                                              \
     X(frame_oversize,        "longer than the port's MTU and its headers; the device may have cut it")                  \
     X(tx_chained,            "in several buffers, which the egress device can't send, and too long for one")            \
     X(port_down,             "the port it came from or goes to is administratively down or gone")                   \

@@ -35,6 +35,12 @@ enum class SessionMode : std::uint8_t { none, cache, track };
 // verdict it has, or ends.
 enum class OnPolicyChange : std::uint8_t { revalidate, keep, kill };
 
+// Reverse path: whether a source has to have a route before its first packet may pass, and which (RFC 3704).
+enum class Rpf : std::uint8_t { none, loose, strict };
+
+inline constexpr std::uint16_t kNoMssClamp = 0;
+inline constexpr std::uint16_t kMssClampAuto = 0xffff;
+
 // What a port and tag stack map to: the tenant, and the interface whose L3 it is (kNoInterface: none there).
 struct Attachment {
     std::uint16_t tenant = kNoTenant;
@@ -70,6 +76,7 @@ struct Interface {
     std::uint16_t mtu = 1500;
     std::uint16_t vlan = 0;  // 0: untagged; what frames leave with
     std::uint16_t inner_vlan = 0;
+    std::uint16_t mss_clamp = kNoMssClamp;  // or bytes, or kMssClampAuto: by MTU
 };
 
 struct Tenant {
@@ -80,6 +87,7 @@ struct Tenant {
     std::uint16_t policer_in = kNoPolicer;  // index into Snapshot::policers and WorkerState's states
     std::uint16_t policer_out = kNoPolicer;
     bool midstream = false;                 // TCP may be picked up without its SYN
+    Rpf rpf = Rpf::none;
     session::Quota quota;
     const acl::Classifier* acl = nullptr;  // null: permit
     // Numbers of the list's rules and of its default, under which their hits are counted (session/rule_counters.h).
@@ -109,6 +117,8 @@ struct Snapshot {
     OnPolicyChange on_policy_change = OnPolicyChange::revalidate;
     session::Settings sessions;
     bool partial_checksums = false;  // of any port
+    bool mss_clamps = false;         // of any interface
+    bool rpf = false;                // of any tenant
     std::vector<Port> ports;
     std::vector<Interface> interfaces;
     std::vector<Tenant> tenants;  // by slot

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two Linux hosts in network namespaces with cachewire between them. How they are wired is the subclass's: `devices` and `connect`.
-
-ARP and neighbour discovery are not answered yet, so each host has the router as a permanent neighbour."""
+"""Two Linux hosts in network namespaces with cachewire between them, which find each other by ARP and neighbor discovery. How they are
+wired is the subclass's: `devices` and `connect`."""
 import contextlib
 import hashlib
 import os
@@ -100,7 +99,6 @@ class Hosts(harness.Case):
             "ports": [{"name": f"p{n}", "device": device, "mac": ROUTER_MAC[n], "mtu": cls.mtu, **cls.port_keys} for n, device in enumerate(cls.devices())],
             "tenants": [{"name": "hosts", "id": 1, "match": [{"port": "p0"}, {"port": "p1"}], "acl": "stateful"}],
             "interfaces": [{"name": f"i{n}", "port": f"p{n}", "tenant": "hosts", "addresses": [f"{GATEWAYS[n][0]}/24", f"{GATEWAYS[n][1]}/64"]} for n in range(2)],
-            "neighbors": [{"tenant": "hosts", "address": address, "mac": HOST_MAC[n]} for n in range(2) for address in ADDRESSES[n]],
             # The second host answers and never begins.
             "acl": [{"name": "stateful", "default": "deny", "stateful": True, "rules": [{"name": "from-first", "action": "permit", "in": "p0"}]}],
         }
@@ -142,7 +140,6 @@ class Hosts(harness.Case):
         for address, gateway, bits in zip(ADDRESSES[n], GATEWAYS[n], (24, 64)):
             more = ["nodad"] if ":" in address else []
             ip("-n", space, "addr", "replace", f"{address}/{bits}", "dev", interface, *more)
-            ip("-n", space, "neigh", "replace", gateway, "lladdr", ROUTER_MAC[n], "dev", interface, "nud", "permanent")
             ip("-n", space, "route", "replace", "default", "via", gateway, "dev", interface)
 
     @classmethod

@@ -101,6 +101,7 @@ TEST_CASE("route stage: TTL and MTU hold for what is forwarded", "[pipeline]") {
     rig.begin_with_ttl(keys);
     for (unsigned i = 0; i < keys.size(); ++i) {
         rig.lane(i).ttl = cases[i].ttl;
+        rig.lane(i).flags = kLaneIpv6;  // whether IPv4 may be cut stands in the packet, and there is none
         rig.lane(i).l3_length = cases[i].l3_length;
     }
     rig.run<stages::Route>();

@@ -36,10 +36,10 @@ def ether(dst, src, payload, ethertype=None, vlans=(), pad_to=0, pad=b"\0"):
 
 
 def ipv4(src, dst, payload=b"", proto=UDP, ttl=64, ident=0x1234, more_fragments=False, fragment_offset=0, options=b"", tos=0,
-         version=4, ihl=None, total_length=None, header_checksum=None):
+         version=4, ihl=None, total_length=None, header_checksum=None, dont_fragment=False):
     """`fragment_offset` in bytes."""
     header_length = 20 + len(options)
-    flags = (0x2000 if more_fragments else 0) | fragment_offset // 8
+    flags = (0x4000 if dont_fragment else 0) | (0x2000 if more_fragments else 0) | fragment_offset // 8
     header = struct.pack("!BBHHHBBH4s4s", version << 4 | (header_length // 4 if ihl is None else ihl), tos,
                          header_length + len(payload) if total_length is None else total_length, ident, flags, ttl, proto, 0,
                          ipaddress.IPv4Address(src).packed, ipaddress.IPv4Address(dst).packed) + options

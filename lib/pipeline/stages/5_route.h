@@ -11,9 +11,13 @@
 
 #include "base/prefetch.h"
 #include "net/headers.h"
+#include "pipeline/fragment.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/reverse_path.h"
 #include "pipeline/snapshot.h"
 #include "pipeline/worker_state.h"
+
+#include <rte_mbuf.h>
 
 namespace cachewire::pipeline::stages {
 
@@ -35,13 +39,15 @@ struct Route {
             }
         }
         while (pending.size != 0) lookup_one_fib(worker, snapshot, burst, pending);
+        // Before anything is answered: a forged source hears nothing.
+        if (snapshot.rpf) check_reverse_paths(snapshot, burst);
         burst.filter([&](auto i) {
             auto&& lane = burst.lane(i);
             const route::NextHop& next_hop = next_hops[lane.next_hop];
             if (next_hop.kind != route::NextHopKind::forward) return refuse(worker, burst, i, next_hop);
             // RFC 1812 5.3.1, RFC 8200 3: a packet that would leave with 0 is not forwarded.
             if (lane.ttl <= 1) return answer(burst, i, PuntReason::ttl_exceeded);
-            return lane.l3_length <= next_hop.mtu || answer(burst, i, PuntReason::mtu_exceeded);
+            return lane.l3_length <= next_hop.mtu || too_long(burst, i);
         });
         if (snapshot.leaks) count_leaks(worker, snapshot, burst);
     }
@@ -138,6 +144,18 @@ struct Route {
         const bool silent = (burst.lane(i).flags & kLaneIcmpError) != 0 ||
                             (burst.key(i).match_flags & net::kLaterFragment) != 0;
         return silent ? burst.drop(i, traits_of(reason).drop) : burst.punt(i, reason);
+    }
+
+    // IPv4 that may be cut goes on, and the TX stage cuts it. The only look of this stage at a packet.
+    template <class Burst>
+    [[gnu::cold, gnu::noinline]] static bool too_long(Burst& burst, auto i) noexcept {
+        auto&& lane = burst.lane(i);
+        if ((lane.flags & kLaneIpv6) != 0 ||
+            !may_fragment_ip4(rte_pktmbuf_mtod_offset(lane.mbuf, const std::uint8_t*, lane.l3_offset)))
+            return answer(burst, i, PuntReason::mtu_exceeded);
+        lane.flags |= kLanePieces;
+        burst.note_pieces();
+        return true;
     }
 
     template <class Burst>

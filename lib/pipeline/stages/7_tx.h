@@ -12,6 +12,8 @@
 
 #include "net/checksum.h"
 #include "net/headers.h"
+#include "pipeline/fragment.h"
+#include "pipeline/mss_clamp.h"
 #include "pipeline/partial_checksum.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/snapshot.h"
@@ -31,6 +33,9 @@ struct Tx {
     template <class Burst>
     static void process(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
         if (snapshot.partial_checksums) complete_checksums(snapshot, burst);
+        if (snapshot.mss_clamps) clamp_mss(snapshot, burst);
+        if (burst.has_pieces()) [[unlikely]]
+            send_pieces(worker, snapshot, burst);
         const route::NextHop* const next_hops = snapshot.next_hops.data();
         const Port* const ports = snapshot.ports.data();
         unsigned held = 0;
@@ -54,6 +59,18 @@ struct Tx {
 
   private:
     [[gnu::noinline]] static bool make_linear(rte_mbuf* mbuf) noexcept { return rte_pktmbuf_linearize(mbuf) == 0; }
+
+    // Behind the checksums, or a piece would carry a half-finished one.
+    template <class Burst>
+    [[gnu::cold, gnu::noinline]] static void send_pieces(WorkerState& worker, const Snapshot& snapshot,
+                                                         Burst& burst) noexcept {
+        burst.filter([&](auto i) {
+            auto&& lane = burst.lane(i);
+            if ((lane.flags & kLanePieces) == 0) return true;
+            const auto refused = send_in_pieces(worker, snapshot, lane);
+            return refused ? burst.drop(i, *refused) : false;
+        });
+    }
 
     // False: the first segment has no headroom for the longer Ethernet header.
     [[gnu::always_inline]] static bool rewrite(auto& lane, const route::NextHop& next_hop) noexcept {
