@@ -96,6 +96,28 @@ class Acl(harness.Case):
             self.assertIn("30 of 60 live sessions would change verdict: 30 to deny, 0 to permit", said.stdout.decode())
             self.assertEqual(cachewire.stop().status, 0)
 
+    def test_a_list_that_does_not_fit_leaves_the_old_one(self):
+        folder = self.folder()
+        rules = os.path.join(folder, "edge.rules")
+        with open(rules, "w", encoding="utf-8") as file:
+            file.write(line("R", "0.0.0.0/0", "0.0.0.0/0", 53, "17", "1"))
+        p.write_pcap(f"{folder}/in.pcap", [udp(53)])
+        config = with_list({"file": "edge.rules", "format": "l3fwd-acl"}, f"net_pcap0,rx_pcap={folder}/in.pcap,infinite_rx=1", "net_null1,no-rx=1")
+        config["sessions"]["capacity"] = 1024
+        with Cachewire(config, folder=folder, eal=["--no-huge", "-m", "64"]) as cachewire:
+            cachewire.wait_received(1)
+            with open(rules, "a", encoding="utf-8") as file:
+                for n in range(200000):
+                    file.write(line("@", f"{n >> 16 & 255}.{n >> 8 & 255}.{n & 255}.7/32", "0.0.0.0/0", 53, "17"))
+            answer = cachewire.control(command="reload")
+            self.assertFalse(answer["ok"])
+            self.assertIn("acl edge: 200000 rules for IPv4: no memory", answer["error"])
+            self.assertEqual(cachewire.ask("/cachewire/acl/list")["0"]["rules"], 1)
+            sent = cachewire.ask("/cachewire/ledger")["tx"]
+            cachewire.wait("traffic goes on", lambda c: c.ask("/cachewire/ledger")["tx"] > sent + 1000)
+            self.assertEqual(cachewire.ask("/cachewire/drops")["total"], 0)
+            self.assertEqual(cachewire.stop().status, 0)
+
     def test_a_refusal_is_answered(self):
         folder = self.folder()
         tcp = p.ether(MAC[0], HOST[0], p.tcp_packet("198.18.1.9", "198.18.2.9", 1000, 80))
