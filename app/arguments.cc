@@ -17,12 +17,13 @@ namespace cachewire::app {
 
 namespace {
 
-constexpr std::array<std::string_view, 3> kNotYet = {"doctor", "plan", "explain"};
+constexpr std::array<std::string_view, 2> kNotYet = {"doctor", "explain"};
 
 constexpr const char* kUsage =
     "Usage: cachewire [EAL options] -- --config FILE [options]     forward packets\n"
     "       cachewire check FILE [--json]                          say what is wrong with a configuration\n"
     "       cachewire import {l3fwd|l3fwd-acl} FILE...             another forwarder's files as YAML on stdout\n"
+    "       cachewire plan FILE [--topology X.xml] [--json]        which CPUs the lcores should run on\n"
     "\n"
     "EAL options are DPDK's (-l, -a, --vdev, --no-huge, ...); the file's `eal:` gives defaults for them.\n"
     "Try: cachewire -- --config conf/demo.yaml --stats-period 1\n\n";
@@ -121,6 +122,18 @@ Arguments parse_import(const std::vector<std::string>& tokens) {
     return result;
 }
 
+Arguments parse_plan(const std::vector<std::string>& tokens) {
+    PlanArguments wanted;
+    CLI::App app{"Which CPUs the lcores should run on, as a picture and as EAL's arguments; exit status 1 if the file says strict and it can't be had.",
+                 "cachewire plan"};
+    app.add_option("FILE", wanted.file, "configuration file")->required();
+    app.add_option("--topology", wanted.topology, "another machine, as lstopo writes it")->type_name("X.xml");
+    app.add_flag("--json", wanted.json, "as JSON on stdout");
+    Arguments result = parse_with(app, tokens);
+    if (!result.print) result.plan = wanted;
+    return result;
+}
+
 }  // namespace
 
 std::string usage_text() { return RunParser().app.help(); }
@@ -131,9 +144,10 @@ Arguments parse_arguments(const std::vector<std::string>& arguments) {
     const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
     if (first == "check") return parse_check(rest);
     if (first == "import") return parse_import(rest);
+    if (first == "plan") return parse_plan(rest);
     if (std::find(kNotYet.begin(), kNotYet.end(), first) != kNotYet.end())
         usage_error(fmt::format("`{}` is not supported yet", first));
-    if (first[0] != '-') usage_error(fmt::format("\"{}\" is no command; now there are `check` and `import`", first));
+    if (first[0] != '-') usage_error(fmt::format("\"{}\" is no command; now there are `check`, `import` and `plan`", first));
 
     const auto separator = std::find(arguments.begin(), arguments.end(), "--");
     if (separator == arguments.end()) {

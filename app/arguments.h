@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "app/plan.h"
+
 namespace cachewire::app {
 
 // cachewire [EAL options] -- --config FILE [options]
@@ -34,6 +36,7 @@ struct Arguments {
     std::optional<RunArguments> run;
     std::optional<CheckArguments> check;
     std::optional<ImportArguments> import_files;
+    std::optional<PlanArguments> plan;
     std::optional<std::string> print;  // --help, --version: to stdout, exit 0
 };
 

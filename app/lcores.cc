@@ -7,6 +7,7 @@
 #include <rte_lcore.h>
 
 #include "base/error.h"
+#include "pipeline/owner.h"
 
 namespace cachewire::app {
 
@@ -47,11 +48,8 @@ std::vector<unsigned> choose_workers(const Lcores& lcores, const std::vector<uns
         if (std::find(lcores.others.begin(), lcores.others.end(), lcore) == lcores.others.end())
             fail(fmt::format("lcore {} is not one of EAL's: start with `-l {},{}`", lcore, lcores.main, lcore));
     }
-    if (workers.size() > 1)
-        fail(fmt::format(
-            "more than one worker is not supported yet, and lcores {} would all be one: start with `-l {},{}`, or "
-            "set `workers: {{lcores: \"{}\"}}`",
-            list(workers), lcores.main, workers.front(), workers.front()));
+    if (workers.size() > pipeline::kMaxWorkers)
+        fail(fmt::format("{} workers are more than {}: choose fewer", workers.size(), pipeline::kMaxWorkers));
     return workers;
 }
 

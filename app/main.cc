@@ -22,6 +22,7 @@ int act(const Arguments& arguments) {
     }
     if (arguments.check) return run_check(arguments.check->file, arguments.check->json);
     if (arguments.import_files) return run_import(arguments.import_files->format, arguments.import_files->files);
+    if (arguments.plan) return run_plan(*arguments.plan);
     return run(*arguments.run);
 }
 

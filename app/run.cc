@@ -15,6 +15,7 @@
 #include "app/eal.h"
 #include "app/eal_arguments.h"
 #include "app/lcores.h"
+#include "app/plan.h"
 #include "app/prompt.h"
 #include "app/stats_table.h"
 #include "base/clock.h"
@@ -82,7 +83,10 @@ std::string file_prefix() { return std::filesystem::path(rte_eal_get_runtime_dir
 double seconds() { return static_cast<double>(base::now_tsc()) / static_cast<double>(base::tsc_hz()); }
 
 void forward(const RunArguments& arguments, const config::Config& config) {
-    control::Runtime runtime(config, choose_workers(eal_lcores(), config.workers.lcores));
+    const Lcores lcores = eal_lcores();
+    const auto workers = choose_workers(lcores, config.workers.lcores);
+    judge_placement(config, lcores.main, workers);
+    control::Runtime runtime(config, workers);
     control::RunOptions options;
     options.stats_period_s = arguments.stats_period_s;
     options.duration_s = arguments.duration_s;

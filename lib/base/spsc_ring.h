@@ -29,6 +29,17 @@ class SpscRing {
         slots_[put_++ & (kSlots - 1)] = element;
         return true;
     }
+    // The same for an element that is written where it stands; nullptr: full.
+    T* claim() noexcept {
+        if (put_ - head_shadow_ == kSlots) [[unlikely]] {
+            head_shadow_ = head_.load(std::memory_order_acquire);
+            if (put_ - head_shadow_ == kSlots) return nullptr;
+        }
+        return &slots_[put_++ & (kSlots - 1)];
+    }
+    // What the n-th claim() from now will give, and the n-th take(): to prefetch.
+    [[nodiscard]] T& to_put(std::uint32_t n) noexcept { return slots_[(put_ + n) & (kSlots - 1)]; }
+    [[nodiscard]] const T& to_take(std::uint32_t n) const noexcept { return slots_[(taken_ + n) & (kSlots - 1)]; }
     void publish() noexcept { tail_.store(put_, std::memory_order_release); }
 
     // Consumer. One load of a line that nobody writes while there is nothing to take.

@@ -25,8 +25,15 @@ enum class Accounting { l1, l2, l3 };
 enum class PolicerType { single };
 enum class FragmentMatch { any_packet, none, first, later, any_fragment };
 
+enum class Dispatch { rss, software };
+enum class Idle { poll, adaptive };
+enum class Placement { strict, warn, ignore };
+
 struct Workers {
     std::vector<unsigned> lcores;  // empty: auto, every lcore but the main one
+    Dispatch dispatch = Dispatch::rss;
+    Idle idle = Idle::poll;
+    Placement placement = Placement::warn;
 };
 
 struct Memory {

@@ -13,11 +13,10 @@ constexpr Key kMemory[] = {{"mbufs"}, {"mbuf_size"}, {"mempool_cache"}};
 constexpr Key kPipeline[] = {{"burst"}, {"prefetch"}, {"metadata"}, {"memoize"}, {"shadow_check"}};
 constexpr Key kPrefetch[] = {{"header"}, {"session"}};
 
-// Keys whose other values later versions bring: the default may be written out.
-enum class Only { value };
-constexpr Choice<Only> kIdle[] = {{"poll", Only::value}, {"adaptive", std::nullopt}};
-constexpr Choice<Only> kPlacement[] = {{"warn", Only::value}, {"strict", std::nullopt}, {"ignore", std::nullopt}};
-constexpr Choice<Only> kDispatch[] = {{"rss", Only::value}, {"software", std::nullopt}};
+constexpr Choice<Idle> kIdle[] = {{"poll", Idle::poll}, {"adaptive", Idle::adaptive}};
+constexpr Choice<Placement> kPlacement[] = {
+    {"strict", Placement::strict}, {"warn", Placement::warn}, {"ignore", Placement::ignore}};
+constexpr Choice<Dispatch> kDispatch[] = {{"rss", Dispatch::rss}, {"software", Dispatch::software}};
 constexpr Choice<Metadata> kMetadata[] = {{"session", Metadata::session}, {"mbuf_dynfield", std::nullopt}};
 
 // What YAML itself would take for a number or a boolean: an EAL argument is text, and says so by quotes.
@@ -52,9 +51,6 @@ void read_lcores(Loading& loading, const std::optional<Value>& value) {
     auto lcores = parse_lcores(*text, why);
     if (!lcores) {
         loading.reporter.error(*value, fmt::format("{}; allowed: {}", why, kAllowed));
-    } else if (lcores->size() > 1) {
-        loading.reporter.error(
-            *value, fmt::format("{} workers are not supported yet; allowed: auto, or one lcore", lcores->size()));
     } else {
         loading.config.workers.lcores = std::move(*lcores);
     }
@@ -63,11 +59,10 @@ void read_lcores(Loading& loading, const std::optional<Value>& value) {
 void read_workers(Loading& loading, const Value& value) {
     Reporter& reporter = loading.reporter;
     const MapReader map(reporter, value, kWorkers);
-    Only only{};
     read_lcores(loading, map.get("lcores"));
-    read_choice(reporter, map.get("idle"), only, kIdle);
-    read_choice(reporter, map.get("placement"), only, kPlacement);
-    read_choice(reporter, map.get("dispatch"), only, kDispatch);
+    read_choice(reporter, map.get("idle"), loading.config.workers.idle, kIdle);
+    read_choice(reporter, map.get("placement"), loading.config.workers.placement, kPlacement);
+    read_choice(reporter, map.get("dispatch"), loading.config.workers.dispatch, kDispatch);
 }
 
 void read_memory(Loading& loading, const Value& value) {

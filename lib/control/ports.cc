@@ -18,6 +18,12 @@ void change_device(port::EthPort& port, const config::Port& from, const config::
     if (from.mac != to.mac) port.set_mac(to.mac);
 }
 
+std::string port_names(const Ports& ports) {
+    std::string names;
+    for (const auto& port : ports) names += (names.empty() ? "" : ", ") + port->name();
+    return names;
+}
+
 }  // namespace
 
 port::PortConfig port_config(const config::Config& config, const config::Port& port, unsigned workers) {
@@ -27,10 +33,12 @@ port::PortConfig port_config(const config::Config& config, const config::Port& p
     const auto device = port::parse_device(port.device, why);
     if (!device) throw base::Error(base::ExitStatus::configuration, "port " + port.name + ": " + why);
     to.device = *device;
-    to.rx_queues = std::max<std::uint16_t>(port.rxq, 1);
-    to.tx_queues = std::max<std::uint16_t>(port.txq, static_cast<std::uint16_t>(workers));
-    // Linux interfaces have pairs.
-    if (device->kind == port::DeviceKind::kernel) to.rx_queues = to.tx_queues = std::max(to.rx_queues, to.tx_queues);
+    to.rx_queues = port.rxq;
+    to.tx_queues = port.txq;
+    to.workers = static_cast<std::uint16_t>(workers);
+    // Linux interfaces have pairs, and AF_XDP is for those that have one.
+    if (device->kind == port::DeviceKind::kernel)
+        to.rx_queues = to.tx_queues = std::max<std::uint16_t>({port.rxq, port.txq, 1});
     to.rx_descriptors = port.rxd;
     to.tx_descriptors = port.txd;
     to.mtu = port.mtu;
@@ -58,6 +66,25 @@ void change_devices(Ports& ports, const config::Config& from, const config::Conf
         }
         throw;
     }
+}
+
+void say_how_workers_share(const config::Config& config, const Ports& ports, const Workers& workers) {
+    const std::size_t count = workers.all().size();
+    if (count < 2) return;
+    std::string without;
+    for (const auto& worker : workers.all())
+        if (worker->rx_queues().empty()) without += (without.empty() ? "" : ", ") + std::to_string(worker->state().lcore);
+    base::log_info("{} workers: sessions are spread in software over all of them, rings between them take {} KiB{}{}",
+                   count, workers.mesh().bytes() >> 10, without.empty() ? "" : "; without a receive queue of their own: lcore ",
+                   without);
+    if (config.workers.dispatch == config::Dispatch::rss)
+        base::log_info(
+            "workers.dispatch: rss is not used: no hash that the {} of port{} {} could take gives the owner that cachewire "
+            "computes (keyed, over the tenant too), so it is software",
+            ports.size() == 1 ? "device" : "devices", ports.size() == 1 ? "" : "s", port_names(ports));
+    if (!config.policers.empty())
+        base::log_warning("qos.policers: each of {} workers has a bucket of its own, so a rate may be passed up to {} times",
+                          count, count);
 }
 
 void warn_about_tags(const config::Config& config, const Ports& ports) {

@@ -11,6 +11,7 @@
 
 #include "config/config.h"
 #include "control/snapshot_builder.h"
+#include "control/workers.h"
 #include "port/port.h"
 
 namespace cachewire::control {
@@ -25,6 +26,9 @@ PortInfo port_info(const port::EthPort& port);
 // MTU, promiscuity and address as `to` says, on every device that differs from `from`. Throws base::MachineError with
 // all of them put back.
 void change_devices(Ports& ports, const config::Config& from, const config::Config& to);
+
+// At start: which worker gets its packets how. One line where there are several.
+void say_how_workers_share(const config::Config& config, const Ports& ports, const Workers& workers);
 
 // One warning for each AF_PACKET port on which tags matter: its driver hands every outer tag over as 802.1Q.
 void warn_about_tags(const config::Config& config, const Ports& ports);

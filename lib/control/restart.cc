@@ -10,6 +10,9 @@ std::vector<std::string> needs_restart(const config::Config& running, const conf
     };
     require(running.eal == next.eal, "eal");
     require(running.workers.lcores == next.workers.lcores, "workers.lcores");
+    require(running.workers.placement == next.workers.placement, "workers.placement");
+    require(running.workers.idle == next.workers.idle, "workers.idle");
+    require(running.workers.dispatch == next.workers.dispatch, "workers.dispatch");
     require(running.memory.mbufs == next.memory.mbufs, "memory.mbufs");
     require(running.memory.mbuf_size == next.memory.mbuf_size, "memory.mbuf_size");
     require(running.memory.mempool_cache == next.memory.mempool_cache, "memory.mempool_cache");

@@ -20,8 +20,8 @@
 #include "control/acl_status.h"
 #include "control/object_status.h"
 #include "control/restart.h"
-#include "control/slow_path/neighbor_status.h"
 #include "control/route_status.h"
+#include "control/slow_path/neighbor_status.h"
 #include "control/status.h"
 
 namespace cachewire::control {
@@ -69,15 +69,23 @@ unsigned mbufs_needed(const config::Config& config, std::size_t workers) {
     if (config.memory.mbufs != 0) return config.memory.mbufs;
     std::size_t n = 2048;
     for (const auto& port : config.ports) {
-        const std::size_t rxq = std::max<std::size_t>(port.rxq, 1), txq = std::max<std::size_t>(port.txq, workers);
+        const std::size_t rxq = std::max<std::size_t>(port.rxq, workers), txq = std::max<std::size_t>(port.txq, workers);
         n += rxq * port.rxd + txq * port.txd + workers * port::kTxBufferSize;
         // AF_XDP keeps rings of its own length full: 2048 to receive into, 2048 being sent.
         if (port.device.starts_with("kernel:") || port.device.starts_with("net_af_xdp")) n += 4096 * std::max(rxq, txq);
     }
     // The slow path: its queues full in both directions, and what waits for neighbors.
     n += workers * (pipeline::kPuntSlots + pipeline::kReturnSlots) + HoldQueue::kInAll;
+    n += HandoffMesh::mbufs(workers, config.ports.size());
     n += (workers + 1) * (config.memory.mempool_cache * 3u / 2 + pipeline::kMaxLanes);
     return static_cast<unsigned>(n);
+}
+
+std::vector<WorkerWatch::Beat> beats(const Workers& workers) {
+    std::vector<WorkerWatch::Beat> result;
+    for (const auto& worker : workers.all())
+        result.push_back({worker->state().lcore, worker->state().loop.iterations.read()});
+    return result;
 }
 
 void log_diagnostics(const Runtime::ReloadResult& result) {
@@ -90,7 +98,10 @@ void log_diagnostics(const Runtime::ReloadResult& result) {
 }  // namespace
 
 Runtime::Runtime(config::Config config, std::vector<unsigned> lcores)
-    : config_(std::move(config)), lcores_(std::move(lcores)), start_tsc_(base::now_tsc()) {
+    : config_(std::move(config)),
+      lcores_(std::move(lcores)),
+      start_tsc_(base::now_tsc()),
+      worker_watch_([](const std::string& text) { base::log_warning("{}", text); }) {
     stop_event_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (stop_event_ < 0) base::check(-errno, "eventfd");
     publisher_.emplace(static_cast<unsigned>(lcores_.size()));
@@ -162,20 +173,27 @@ void Runtime::start_workers() {
     builder_->complete(*pass);
     publisher_->publish(builder_->commit(std::move(pass)), [this] { builder_->grace_period_over(); });
     const auto workers = static_cast<std::uint32_t>(lcores_.size());
+    if (config_.sessions.capacity < workers)
+        throw base::Error(base::ExitStatus::configuration, "sessions.capacity: it is split over the workers, and there are " +
+                                                               std::to_string(workers) + " of them");
     const std::uint32_t capacity = config_.sessions.capacity / workers;
     const std::size_t bytes = session::Table::memory_needed(capacity);
     base::log_info("sessions: {} on each of {} workers take {} MiB each, {} MiB in all", capacity, workers, bytes >> 20,
                    bytes * workers >> 20);
     const auto quotas = std::make_shared<session::SharedQuotas>();
-    for (const unsigned lcore : lcores_) {
-        std::vector<pipeline::RxQueue> queues;
-        for (std::size_t i = 0; i < ports_.size(); ++i)
-            for (std::uint16_t q = 0; q < ports_[i]->config().rx_queues; ++q)
-                queues.push_back({*builder_->registry().ports.find(ports_[i]->name()), ports_[i]->id(), q});
-        auto state = make_worker_state(lcore, capacity, quotas);
+    std::vector<PortQueues> ports;
+    for (const auto& port : ports_)
+        ports.push_back({*builder_->registry().ports.find(port->name()), port->id(), port->config().rx_queues,
+                         port->config().tx_queues});
+    auto queues = assign_queues(ports, workers);
+    for (std::size_t i = 0; i < lcores_.size(); ++i) {
+        auto state = make_worker_state(lcores_[i], capacity, quotas);
+        state->adaptive_idle = config_.workers.idle == config::Idle::adaptive;
         builder_->rule_hits().add_worker(state->rules);
-        workers_.add(std::move(state), std::move(queues), *publisher_);
+        workers_.add(std::move(state), std::move(queues[i]), *publisher_);
     }
+    workers_.connect(ports);
+    say_how_workers_share(config_, ports_, workers_);
     start_slow_path();
     std::vector<SessionRequests::Worker> askable;
     for (const auto& worker : workers_.all()) askable.push_back({&worker->mailbox(), worker->state().lcore});
@@ -245,10 +263,10 @@ Runtime::View Runtime::view() const {
             session_growth_,
             builder_->memoize_override(),
             builder_->rule_hits(),
-            *route_feed_,
-            builder_->fed_routes(),
             restart_pending_,
-            *slow_path_};
+            *slow_path_,
+            *route_feed_,
+            builder_->fed_routes()};
 }
 
 std::string Runtime::finish_grace_period() {
@@ -384,6 +402,7 @@ void Runtime::loop(const RunOptions& options) {
         next_tick = now + hz * kTickMs / 1000;
         sample_pool();
         watch_ports();
+        worker_watch_.look(beats(workers_), now * 1000 / hz);
         if (const std::uint64_t rx = ledger_sum(workers_).rx; rx != last_rx) {
             last_rx = rx;
             last_rx_tsc = now;

@@ -26,6 +26,7 @@
 #include "control/signals.h"
 #include "control/slow_path/slow_path.h"
 #include "control/snapshot_builder.h"
+#include "control/worker_watch.h"
 #include "control/workers.h"
 #include "port/port.h"
 #include "telemetry/endpoints.h"
@@ -85,10 +86,10 @@ class Runtime {
         const SessionGrowth& session_growth;
         std::optional<bool> memoize_override;
         const RuleHits& rule_hits;
-        const RouteFeed& route_feed;
-        const std::map<std::uint16_t, FedTable>& fed_routes;  // by tenant slot
         std::uint64_t restart_pending;  // keys of the file that the last reload was refused for; 0 after one that was accepted
         const SlowPath& slow_path;
+        const RouteFeed& route_feed;
+        const std::map<std::uint16_t, FedTable>& fed_routes;  // by tenant slot
     };
     template <class F>
     auto with_view(F&& f) {
@@ -129,18 +130,19 @@ class Runtime {
     std::optional<PortWatch> watch_;
     std::optional<Publisher> publisher_;
     std::optional<SnapshotBuilder> builder_;
+    std::optional<RouteFeed> route_feed_;
     Workers workers_;
     std::optional<SlowPath> slow_path_;
     std::uint64_t slow_path_busy_until_ms_ = 0;
     std::optional<SessionRequests> session_requests_;
     SessionGrowth session_growth_;
     MemoWatch memo_watch_;
+    WorkerWatch worker_watch_;
     Signals signals_;
     std::optional<telemetry::Endpoints> endpoints_;
     std::unique_ptr<ControlSocket> control_socket_;
     int stop_event_ = -1;
     std::atomic<bool> stop_{false};
-    std::optional<RouteFeed> route_feed_;
     State state_ = State::starting;
     std::uint64_t generation_ = 1;
     std::uint64_t restart_pending_ = 0;

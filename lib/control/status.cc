@@ -87,7 +87,15 @@ Json port_stats(const View& v, std::string_view name) {
     throw BadQuery(fmt::format("no port '{}'; /cachewire/port/list names them", name));
 }
 
-Json worker_dict(const pipeline::Worker& worker) {
+// Packets whose session is this worker's.
+std::uint64_t owned_packets(const pipeline::Worker& worker) {
+    return worker.state().stages[static_cast<std::size_t>(pipeline::StageId::session)].packets.read();
+}
+
+Json worker_dict(const View& v, const pipeline::Worker& worker) {
+    const std::uint64_t owned = owned_packets(worker);
+    std::uint64_t all = 0;
+    for (const auto& each : v.workers.all()) all += owned_packets(*each);
     const pipeline::WorkerState& state = worker.state();
     const pipeline::LedgerLine line = state.published_ledger.read();
     const std::uint64_t busy = state.loop.busy_cycles.read(), total = state.loop.total_cycles.read();
@@ -100,7 +108,13 @@ Json worker_dict(const pipeline::Worker& worker) {
             {"total_cycles", total},
             {"busy_percent", total == 0 ? std::uint64_t{0} : busy * 100 / total},
             {"longest_gap_us", state.loop.longest_gap_cycles.read() * 1000000 / base::tsc_hz()},
-            {"queues", static_cast<std::uint64_t>(worker.rx_queues().size())}};
+            {"rests", state.loop.rests.read()},
+            {"queues", static_cast<std::uint64_t>(worker.rx_queues().size())},
+            {"handed_out", state.handoff_counters.given.read()},
+            {"handed_in", state.handoff_counters.taken.read()},
+            {"sent_by_others", state.handoff_counters.sends_given.read()},
+            {"sessions", state.sessions->stats().active},
+            {"share_percent", all == 0 ? std::uint64_t{0} : owned * 100 / all}};
 }
 
 // nullptr: all of them.
@@ -115,9 +129,9 @@ const pipeline::Worker* find_worker(const View& v, std::string_view lcore) {
 }
 
 Json worker_stats(const View& v, std::string_view lcore) {
-    if (const auto* worker = find_worker(v, lcore)) return worker_dict(*worker);
+    if (const auto* worker = find_worker(v, lcore)) return worker_dict(v, *worker);
     Json answer = Json::object();
-    for (const auto& worker : v.workers.all()) answer[std::to_string(worker->state().lcore)] = worker_dict(*worker);
+    for (const auto& worker : v.workers.all()) answer[std::to_string(worker->state().lcore)] = worker_dict(v, *worker);
     return answer;
 }
 

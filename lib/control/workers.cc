@@ -47,8 +47,11 @@ Workers::~Workers() {
 void Workers::add(std::unique_ptr<pipeline::WorkerState> state, std::vector<pipeline::RxQueue> queues,
                   Publisher& publisher) {
     state->index = static_cast<unsigned>(workers_.size());
+    states_.push_back(state.get());
     workers_.push_back(std::make_unique<pipeline::Worker>(std::move(state), std::move(queues), publisher.add_worker()));
 }
+
+void Workers::connect(std::span<const PortQueues> ports) { mesh_.connect(states_, ports); }
 
 void Workers::launch() {
     launched_ = true;  // first, so that the ones which run are joined when a later one can't be launched
@@ -71,13 +74,19 @@ void Workers::drain_and_join(unsigned drain_ms, const std::function<void()>& ser
     }
     set_phase(pipeline::Worker::Phase::stopped);
     for (const auto& worker : workers_) rte_eal_wait_lcore(worker->state().lcore);
+    for (const auto& worker : workers_) worker->drop_handed();
     launched_ = false;
 }
 
 pipeline::LedgerLine ledger_sum(const Workers& workers) {
+    std::vector<pipeline::LedgerLine> lines;
+    for (const auto& worker : workers.all()) lines.push_back(worker->state().published_ledger.read());
+    return sum_of(lines);
+}
+
+pipeline::LedgerLine sum_of(std::span<const pipeline::LedgerLine> lines) {
     pipeline::LedgerLine sum;
-    for (const auto& worker : workers.all()) {
-        const pipeline::LedgerLine line = worker->state().published_ledger.read();
+    for (const pipeline::LedgerLine& line : lines) {
         sum.rx += line.rx;
         sum.tx += line.tx;
         sum.dropped += line.dropped;
@@ -85,6 +94,12 @@ pipeline::LedgerLine ledger_sum(const Workers& workers) {
         sum.consumed += line.consumed;
         sum.originated += line.originated;
         sum.held += line.held;
+    }
+    // A line that was read later may already lack a packet from a ring which the one before doesn't count yet. Whoever
+    // took it, it had been received.
+    if (const auto held = static_cast<std::int64_t>(sum.held); held < 0) {
+        sum.rx += static_cast<std::uint64_t>(-held);
+        sum.held = 0;
     }
     return sum;
 }

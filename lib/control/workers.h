@@ -4,9 +4,11 @@
 // joined.
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "config/config.h"
+#include "control/handoff_mesh.h"
 #include "control/publisher.h"
 #include "pipeline/worker.h"
 
@@ -25,22 +27,28 @@ class Workers {
     Workers& operator=(const Workers&) = delete;
 
     void add(std::unique_ptr<pipeline::WorkerState> state, std::vector<pipeline::RxQueue> queues, Publisher& publisher);
+    // After the last add(), before launch(): the rings between them.
+    void connect(std::span<const PortQueues> ports);
     void launch();
     // Stops receiving, waits until everything held has left or `drain_ms` have passed, drops the rest by name, joins.
     // `serve` is called every millisecond meanwhile: the slow path gives back what it holds.
     void drain_and_join(unsigned drain_ms, const std::function<void()>& serve = {});
 
     [[nodiscard]] const std::vector<std::unique_ptr<pipeline::Worker>>& all() const noexcept { return workers_; }
+    [[nodiscard]] const HandoffMesh& mesh() const noexcept { return mesh_; }
 
   private:
     void set_phase(pipeline::Worker::Phase phase) noexcept;
 
+    std::vector<pipeline::WorkerState*> states_;  // as the workers own them
+    HandoffMesh mesh_;                            // outlives the workers
     std::vector<std::unique_ptr<pipeline::Worker>> workers_;
     bool launched_ = false;
 };
 
 // Sum of the workers' published lines: exact per worker at its last burst boundary.
 pipeline::LedgerLine ledger_sum(const Workers& workers);
+pipeline::LedgerLine sum_of(std::span<const pipeline::LedgerLine> lines);
 std::uint64_t unaccounted(const pipeline::LedgerLine& line) noexcept;
 
 }  // namespace cachewire::control

@@ -95,6 +95,9 @@ class BasicBurst {
     [[nodiscard]] LaneSet memoised() const noexcept { return memoised_; }
     void set_memoised(LaneSet lanes) noexcept { memoised_ = lanes; }
 
+    // Somebody still goes on, or was dropped and not yet freed.
+    [[nodiscard]] bool has_work() const noexcept { return !live_.empty() || (dropped_count_ | punted_count_) != 0; }
+
     // RX: n fresh lanes, all live.
     void begin(unsigned n) noexcept {
         assert(n <= kMaxLanes);

@@ -32,6 +32,23 @@ std::uint16_t header_bytes(std::uint8_t proto) noexcept {
     }
 }
 
+enum class Quoted { flow, nothing, malformed };
+
+// `quoted`: the flow of the packet that this error is about, and goes to the source of.
+Quoted read_quote(const HeaderPlace& at, const net::FlowKey& key, net::FlowKey& quoted) noexcept {
+    const std::uint32_t begin = std::uint32_t{at.l4_offset} + net::kIcmpErrorBytes;
+    const std::uint32_t end =
+        std::min<std::uint32_t>(std::uint32_t{at.l3_offset} + at.l3_length, begin + net::kMaxQuoteBytes);
+    if (begin >= end) return Quoted::malformed;
+    if (!pull_up(at.mbuf, end)) return Quoted::nothing;
+    quoted.tenant = key.tenant;
+    const auto family = at.ip6 ? net::Family::ip6 : net::Family::ip4;
+    const auto* quote = rte_pktmbuf_mtod_offset(at.mbuf, const std::uint8_t*, begin);
+    const net::Quote verdict = net::read_icmp_quote(family, quote, end - begin, quoted);
+    if (verdict == net::Quote::malformed) return Quoted::malformed;
+    return verdict == net::Quote::flow && quoted.src == key.dst ? Quoted::flow : Quoted::nothing;
+}
+
 }  // namespace
 
 Piece follow_first_fragment(WorkerState& worker, const net::HashSeed& seed, const HeaderPlace& at, net::FlowKey& key,
@@ -64,25 +81,21 @@ Piece follow_first_fragment(WorkerState& worker, const net::HashSeed& seed, cons
 
 Related find_quoted_session(WorkerState& worker, const net::HashSeed& seed, const HeaderPlace& at,
                             const net::FlowKey& key) noexcept {
-    Related related{true, {session::kNone, false}};
-    const std::uint32_t begin = std::uint32_t{at.l4_offset} + net::kIcmpErrorBytes;
-    const std::uint32_t end =
-        std::min<std::uint32_t>(std::uint32_t{at.l3_offset} + at.l3_length, begin + net::kMaxQuoteBytes);
-    if (begin >= end) return related;
-    if (!pull_up(at.mbuf, end)) return {false, {session::kNone, false}};
-
     net::FlowKey quoted;
-    quoted.tenant = key.tenant;
-    const auto family = at.ip6 ? net::Family::ip6 : net::Family::ip4;
-    const auto* quote = rte_pktmbuf_mtod_offset(at.mbuf, const std::uint8_t*, begin);
-    const net::Quote verdict = net::read_icmp_quote(family, quote, end - begin, quoted);
-    if (verdict == net::Quote::malformed) return related;
-    related.malformed = false;
-    if (verdict != net::Quote::flow || quoted.src != key.dst) return related;
+    const Quoted verdict = read_quote(at, key, quoted);
+    Related related{verdict == Quoted::malformed, {session::kNone, false}};
+    if (verdict != Quoted::flow) return related;
     const net::FlowKey* const keys[] = {&quoted};
     const std::uint32_t hash = net::flow_hash(quoted, seed);
     worker.sessions->lookup(keys, {&hash, 1}, {&related.found, 1});
     return related;
+}
+
+std::optional<std::uint32_t> quoted_hash(const net::HashSeed& seed, const HeaderPlace& at,
+                                         const net::FlowKey& key) noexcept {
+    net::FlowKey quoted;
+    if (read_quote(at, key, quoted) != Quoted::flow) return std::nullopt;
+    return net::flow_hash(quoted, seed);
 }
 
 }  // namespace cachewire::pipeline

@@ -4,6 +4,7 @@
 // datagrams get the ports of their first piece, ICMP errors the session of the packet they quote. Both are rare, read
 // the packet's header line once more and stand apart from the stage's straight line.
 #include <cstdint>
+#include <optional>
 
 #include "net/flow_key.h"
 #include "pipeline/worker_state.h"
@@ -40,5 +41,9 @@ struct Related {
 // same check).
 Related find_quoted_session(WorkerState& worker, const net::HashSeed& seed, const HeaderPlace& at,
                             const net::FlowKey& key) noexcept;
+
+// The hash of the flow that an ICMP error quotes, for its owner; nullopt: it names none.
+std::optional<std::uint32_t> quoted_hash(const net::HashSeed& seed, const HeaderPlace& at,
+                                         const net::FlowKey& key) noexcept;
 
 }  // namespace cachewire::pipeline

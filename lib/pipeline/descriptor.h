@@ -31,6 +31,9 @@ inline constexpr std::uint16_t kLaneBypass = 1 << 8;     // neither uses nor mak
 inline constexpr std::uint16_t kLaneShadow = 1 << 9;     // memo hit that is derived anew and compared
 inline constexpr std::uint16_t kLaneRetried = 1 << 10;   // came back from the slow path: waits no second time
 inline constexpr std::uint16_t kLanePieces = 1 << 11;    // longer than its next hop's MTU, and leaves in pieces
+// A piece of a datagram has been at the worker that knows its first piece's ports, and there was no first piece.
+inline constexpr std::uint16_t kLaneFollowed = 1 << 12;
+inline constexpr std::uint16_t kLaneStray = 1 << 13;
 
 struct alignas(base::kCacheLine) Lane {
     rte_mbuf* mbuf;              // 0   rx -> tx

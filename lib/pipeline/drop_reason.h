@@ -59,6 +59,7 @@ namespace cachewire::pipeline {
     X(mtu_exceeded,          "longer than the egress MTU")                                                             \
     X(rpf,                   "no route, or not this one, back to the source (the tenant's rpf)")                        \
     X(policer,               "over the policer's rate")                                                                \
+    X(handoff_full,          "the ring to the session's owner is full: that worker is too slow, or stalled")              \
     X(punt_full,             "the queue to the slow path is full")                                                     \
     X(tx_full,               "the device did not take it and the TX buffer is full")                                   \
     X(no_mbuf,               "the pool has no buffers for its fragments")                                              \

@@ -6,6 +6,7 @@
 #include <rte_mbuf.h>
 
 #include "base/clock.h"
+#include "pipeline/dispatch.h"
 #include "pipeline/forwarding.h"
 
 namespace cachewire::pipeline {
@@ -38,7 +39,8 @@ void run_again(WorkerState& worker, const Snapshot& snapshot, unsigned lanes) no
     worker.now_tsc = worker.last_tsc = base::now_tsc();
     ParseAgain::run(worker, snapshot, burst);
     for (const auto i : burst.live()) burst.lane(i).flags |= kLaneRetried;
-    if (burst.size() != 0) Back::run(worker, snapshot, burst);
+    if (worker.handoff.workers != 1) hand_over_foreign(worker, snapshot, burst);
+    if (burst.has_work()) Back::run(worker, snapshot, burst);
     worker.ledger.held -= lanes;
 }
 

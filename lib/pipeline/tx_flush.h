@@ -18,6 +18,24 @@ inline void drop_held(WorkerState& worker, std::uint16_t port, DropReason reason
     worker.ports[port].tx_dropped.add(n);
 }
 
+// A port without a TX queue for this worker: to the worker that holds it. What its ring has no room for stays here.
+inline unsigned hand_to_holder(WorkerState& worker, std::uint16_t port) noexcept {
+    SendRing& ring = *worker.handoff.send_out[port];
+    std::uint64_t bytes = 0;
+    const unsigned given = worker.tx[port].flush_with(
+        [&ring](rte_mbuf* const* mbufs, unsigned n) {
+            unsigned k = 0;
+            while (k < n && ring.push(mbufs[k])) ++k;
+            return k;
+        },
+        bytes);
+    worker.ledger.held -= given;
+    worker.handoff.in_rings += given;
+    worker.handoff.unpublished_sends |= std::uint64_t{1} << port;
+    worker.handoff_counters.sends_given.add(given);
+    return given;
+}
+
 // Returns how many packets the devices took.
 inline unsigned flush_tx(WorkerState& worker, const Snapshot& snapshot) noexcept {
     unsigned total = 0;
@@ -28,8 +46,12 @@ inline unsigned flush_tx(WorkerState& worker, const Snapshot& snapshot) noexcept
             drop_held(worker, p, DropReason::port_down);
             continue;
         }
+        if (worker.handoff.workers != 1 && worker.handoff.send_out[p] != nullptr) {
+            total += hand_to_holder(worker, p);
+            continue;
+        }
         std::uint64_t bytes = 0;
-        const auto queue = static_cast<std::uint16_t>(worker.index % port.txq);
+        const std::uint16_t queue = tx_place(worker.index, p, port.txq, worker.handoff.workers).queue;
         const unsigned sent = worker.tx[p].flush(port.ethdev, queue, bytes);
         worker.ledger.held -= sent;
         worker.ledger.tx += sent;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "pipeline/dispatch.h"
 #include "pipeline/snapshot_reader.h"
 #include "pipeline/worker_state.h"
 #include "session/request.h"
@@ -36,11 +37,15 @@ class Worker {
     // What control asks and this worker answers.
     [[nodiscard]] session::Mailbox& mailbox() noexcept { return mailbox_; }
 
+    // Once every worker has returned: drops what the others still had for this one.
+    void drop_handed() noexcept { pipeline::drop_handed(*state_); }
+
     [[nodiscard]] const WorkerState& state() const noexcept { return *state_; }
     [[nodiscard]] const std::vector<RxQueue>& rx_queues() const noexcept { return rx_queues_; }
 
   private:
     unsigned receive(const Snapshot& snapshot, const RxQueue& queue) noexcept;
+    void rest() noexcept;
     void expire_sessions(const Snapshot& snapshot, std::uint64_t now) noexcept;
     void account_iteration(std::uint64_t begin, unsigned packets) noexcept;
 
@@ -50,6 +55,8 @@ class Worker {
     std::uint64_t next_expiry_tsc_ = 0;
     std::uint64_t expiry_interval_ = 0;
     std::uint64_t last_iteration_tsc_ = 0;
+    unsigned empty_iterations_ = 0;
+    bool moved_ = false;
     session::Mailbox mailbox_;
     // control: rw; worker: ro
     alignas(base::kCacheLine) std::atomic<Phase> phase_{Phase::running};

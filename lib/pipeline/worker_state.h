@@ -11,6 +11,7 @@
 #include "base/counter.h"
 #include "base/seq_lock.h"
 #include "pipeline/burst.h"
+#include "pipeline/handoff.h"
 #include "pipeline/punt.h"
 #include "pipeline/snapshot.h"
 #include "port/tx_buffer.h"
@@ -46,7 +47,7 @@ struct alignas(base::kCacheLine) TenantCounters {
 
 // worker: rw; telemetry: ro
 struct alignas(base::kCacheLine) LoopCounters {
-    base::Counter iterations, busy_cycles, total_cycles, longest_gap_cycles;
+    base::Counter iterations, busy_cycles, total_cycles, longest_gap_cycles, rests;
 };
 
 // worker: rw; telemetry: ro. Of packets of tenants with sessions: each counts in exactly one of the first eight.
@@ -72,9 +73,10 @@ struct RxQueue {
 };
 
 struct WorkerState {
-    unsigned index = 0;  // 0, 1, ... among the workers: picks the TX queue
+    unsigned index = 0;  // 0, 1, ... among the workers: whose sessions are its own, and its TX queues
     unsigned lcore = 0;
     int socket = 0;
+    bool adaptive_idle = false;  // sleeps for some microseconds when nothing comes
     std::uint64_t now_tsc = 0;  // taken once per burst
     std::uint64_t last_tsc = 0;    // end of the last stage that was counted; a burst begins with now_tsc
     RxQueue rx_queue{};         // the queue that the RX stage reads now
@@ -93,6 +95,7 @@ struct WorkerState {
     std::array<std::uint64_t, kPuntClasses> punt_intervals{};
     PuntRing to_slow_path;
     ReturnRing from_slow_path;
+    Handoff handoff;  // to and from the other workers
 
     std::array<StageCounters, kStages> stages;
     std::array<PortCounters, kMaxPorts> ports;
@@ -100,6 +103,7 @@ struct WorkerState {
     LoopCounters loop;
     alignas(base::kCacheLine) MemoCounters memo;
     alignas(base::kCacheLine) PuntCounters punts;
+    HandoffCounters handoff_counters;
     base::SeqLock<LedgerLine> published_ledger;
 };
 

@@ -106,6 +106,22 @@ std::uint16_t find_device(const PortConfig& config, const Device& device) {
 
 bool needs_scatter(const PortConfig& config, std::uint16_t mtu) { return mtu + kFrameOverhead > buffer_room(config); }
 
+void settle_queues(PortConfig& config, const rte_eth_dev_info& info) {
+    const std::string_view driver = info.driver_name;
+    const auto fitting = [&config](std::uint16_t max) {
+        return std::max<std::uint16_t>(std::min(config.workers, max), 1);
+    };
+    std::uint16_t rx = fitting(info.max_rx_queues), tx = fitting(info.max_tx_queues);
+    // How many there are is up to the peer, or the kernel spreads over all that are open without being asked.
+    if (driver == "net_tap" || driver == "net_memif" || driver == "net_vhost" || driver == "net_af_xdp") rx = tx = 1;
+    // It spreads over the queues that its arguments name, so all of them have to be read.
+    if (driver == "net_af_packet") rx = tx = info.max_rx_queues;
+    if (config.rx_queues == 0) config.rx_queues = rx;
+    if (config.tx_queues == 0) config.tx_queues = tx;
+    // It has pairs.
+    if (driver == "net_tap") config.rx_queues = config.tx_queues = std::max(config.rx_queues, config.tx_queues);
+}
+
 void check_queues(const PortConfig& config, const rte_eth_dev_info& info) {
     if (config.rx_queues > info.max_rx_queues || config.tx_queues > info.max_tx_queues)
         fail(config,

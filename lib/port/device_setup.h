@@ -22,6 +22,8 @@ void require(int rc, const PortConfig& config, const char* call);
 std::uint16_t find_device(const PortConfig& config, const Device& device);
 // The longest frames of this MTU don't fit one buffer.
 bool needs_scatter(const PortConfig& config, std::uint16_t mtu);
+// Replaces what is 0 in `config`.
+void settle_queues(PortConfig& config, const rte_eth_dev_info& info);
 void check_queues(const PortConfig& config, const rte_eth_dev_info& info);
 void check_mtu(const PortConfig& config, const rte_eth_dev_info& info, std::uint16_t mtu);
 // The MTU that ethdev may be told: net_af_packet offers 1500 whatever the interface can, and its MTU is set beside it.

@@ -151,6 +151,7 @@ void EthPort::start_device(const Device& device) {
         fail(config_,
              "AF_XDP wants buffers in one piece of memory, and beside a NIC (a PCI address in `ports`) they have gaps: use "
              "net_af_packet, or a process of its own");
+    settle_queues(config_, info);
     check_queues(config_, info);
     check_mtu(config_, info, config_.mtu);
     const rte_eth_conf conf = device_configuration(config_, info);

@@ -33,7 +33,10 @@ std::vector<std::string> eal_arguments(const std::vector<Device>& devices);
 struct PortConfig {
     std::string name;
     Device device;
-    std::uint16_t rx_queues = 1, tx_queues = 1;  // wanted; what the device can't give is an error that names its limit
+    // Wanted; what the device can't give is an error that names its limit. 0: as many as `workers` and the device have,
+    // settled when it is opened.
+    std::uint16_t rx_queues = 1, tx_queues = 1;
+    std::uint16_t workers = 1;
     std::uint16_t rx_descriptors = 1024, tx_descriptors = 1024;
     std::uint16_t mtu = 1500;
     bool promiscuous = false;

@@ -85,7 +85,6 @@ TEST_CASE("arguments: what is wrong ends with status 2 and says what", "[app]") 
         {{"check"}, "FILE is required"},
         {{"check", "a", "b"}, "b"},
         {{"doctor"}, "`doctor` is not supported yet"},
-        {{"plan", "a.yaml"}, "`plan` is not supported yet"},
         {{"explain"}, "`explain` is not supported yet"},
         {{"import", "l3fwd-acl"}, "FILE is required"},
         {{"chekc", "a.yaml"}, "\"chekc\" is no command"},

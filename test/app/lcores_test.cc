@@ -11,9 +11,13 @@ using List = std::vector<unsigned>;
 TEST_CASE("lcores: auto is every lcore but the main one", "[app]") {
     CHECK(choose_workers({0, {1}}, {}) == List{1});
     CHECK(choose_workers({3, {2}}, {}) == List{2});
+    CHECK(choose_workers({3, {0, 2, 40}}, {}) == List{0, 2, 40});
 }
 
-TEST_CASE("lcores: the file chooses among EAL's", "[app]") { CHECK(choose_workers({0, {1, 2, 3}}, {2}) == List{2}); }
+TEST_CASE("lcores: the file chooses among EAL's", "[app]") {
+    CHECK(choose_workers({0, {1, 2, 3}}, {2}) == List{2});
+    CHECK(choose_workers({40, {1, 3, 5, 7}}, {1, 3, 5}) == List{1, 3, 5});
+}
 
 TEST_CASE("lcores: a choice that can't be says which argument to change", "[app]") {
     struct Case {
@@ -21,13 +25,13 @@ TEST_CASE("lcores: a choice that can't be says which argument to change", "[app]
         List configured;
         const char* text;
     };
+    List many;
+    for (unsigned lcore = 1; lcore <= 129; ++lcore) many.push_back(lcore);
     const Case cases[] = {
         {{0, {}}, {}, "`--lcores '0@0,1@0'`"},
         {{0, {}}, {1}, "start with `-l 0,1`"},
-        {{0, {1, 2}},
-         {},
-         "more than one worker is not supported yet, and lcores 1, 2 would all be one: start with `-l 0,1`"},
-        {{0, {1, 2, 3}}, {2, 3}, "start with `-l 0,2`"},
+        {{0, {1, 2, 40}}, {2, 0}, "lcore 0 is EAL's main one"},
+        {{0, many}, {}, "129 workers are more than 128"},
         {{0, {1}}, {0}, "lcore 0 is EAL's main one, which never forwards: choose among 1"},
         {{0, {1}}, {5}, "lcore 5 is not one of EAL's: start with `-l 0,5`"},
     };

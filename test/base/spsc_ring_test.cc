@@ -30,6 +30,24 @@ TEST_CASE("spsc ring: nothing is seen before it is published, and all slots are 
     CHECK(ring.ready() == 0);
 }
 
+TEST_CASE("spsc ring: an element is written where it stands", "[ring]") {
+    SpscRing<int, 2> ring;
+    int* const first = &ring.to_put(0);
+    CHECK(ring.claim() == first);
+    *first = 7;
+    int* const second = ring.claim();
+    REQUIRE(second != nullptr);
+    *second = 8;
+    CHECK(ring.claim() == nullptr);
+    ring.publish();
+    REQUIRE(ring.ready() == 2);
+    CHECK(&ring.to_take(1) == second);
+    CHECK(ring.take() == 7);
+    CHECK(ring.take() == 8);
+    ring.release();
+    CHECK(ring.claim() == first);
+}
+
 TEST_CASE("spsc ring: two threads see every element once and in order", "[ring]") {
     struct Pair {
         std::uint64_t a, b;
@@ -39,7 +57,16 @@ TEST_CASE("spsc ring: two threads see every element once and in order", "[ring]"
     std::thread producer([&ring] {
         for (std::uint64_t i = 0; i < kCount;) {
             unsigned batch = 0;
-            for (; batch < 7 && i < kCount && ring->push({i, ~i}); ++batch) ++i;
+            // Both ways to put one in.
+            for (; batch < 7 && i < kCount; ++batch, ++i) {
+                if (i % 2 == 0) {
+                    if (!ring->push({i, ~i})) break;
+                } else if (Pair* slot = ring->claim()) {
+                    *slot = {i, ~i};
+                } else {
+                    break;
+                }
+            }
             ring->publish();
             if (batch == 0) std::this_thread::yield();
         }

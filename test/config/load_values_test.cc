@@ -31,6 +31,8 @@ TEST_CASE("config: a file with ports alone gets every default", "[config]") {
     CHECK(c.sha256 == "ab8ce67e5623d887779d0609925e6a0372d71c2ac2e14e9599328c648e108c72");
     CHECK(c.eal.empty());
     CHECK(c.workers.lcores.empty());
+    CHECK(c.workers.idle == config::Idle::poll);
+    CHECK(c.workers.dispatch == config::Dispatch::rss);
     CHECK(c.memory.mbufs == 0);
     CHECK(c.memory.mbuf_size == 2176);
     CHECK(c.memory.mempool_cache == 256);
@@ -63,7 +65,7 @@ TEST_CASE("config: a router's values arrive as written", "[config]") {
 version: 1
 description: "free text: anything"
 eal: ["-l", "0-1", --no-huge, "-m", "512"]
-workers: {lcores: 1, idle: poll, placement: warn, dispatch: rss}
+workers: {lcores: "1-2,5", idle: adaptive, placement: warn, dispatch: software}
 memory: {mbufs: 4096, mbuf_size: 4096, mempool_cache: 0}
 pipeline: {burst: 64, prefetch: {header: 0, session: 4}, metadata: session, memoize: false, shadow_check: 1000}
 sessions: {capacity: 1000}
@@ -81,7 +83,9 @@ routes:
   - {tenant: default, prefix: ::/0, via: 2001:db8::fe}
 )");
     CHECK(c.eal == std::vector<std::string>{"-l", "0-1", "--no-huge", "-m", "512"});
-    CHECK(c.workers.lcores == std::vector<unsigned>{1});
+    CHECK(c.workers.lcores == std::vector<unsigned>{1, 2, 5});
+    CHECK(c.workers.idle == config::Idle::adaptive);
+    CHECK(c.workers.dispatch == config::Dispatch::software);
     CHECK(c.memory.mbufs == 4096);
     CHECK(c.pipeline.burst == 64);
     CHECK(c.pipeline.prefetch_header == 0);

@@ -147,12 +147,19 @@ struct Session {
         }
         if ((key.match_flags & (net::kFirstFragment | net::kLaterFragment)) != 0) {
             worker.memo.bypass_fragment.add(1);
+            if ((lane.flags & kLaneFollowed) != 0) return followed_piece(lane.flags, key);
             return follow_first_fragment(worker, snapshot.hash_seed, place_of(lane), key, lane.hash);
         }
         auto& counter =
             (key.match_flags & net::kHasOptions) != 0 ? worker.memo.bypass_options : worker.memo.bypass_other;
         counter.add(1);
         return Piece::first;
+    }
+
+    // Another worker, or this one before, has asked for the first piece (dispatch.cc).
+    static Piece followed_piece(std::uint16_t flags, const net::FlowKey& key) noexcept {
+        if ((flags & kLaneStray) != 0) return Piece::unknown;
+        return (key.match_flags & net::kFirstFragment) != 0 ? Piece::first : Piece::later;
     }
 
     static HeaderPlace place_of(const auto& lane) noexcept {
@@ -483,7 +490,7 @@ struct Install {
         session::Table& sessions = *worker.sessions;
         if ((lane.flags & kLaneBypass) == 0)
             return sessions.memoize(index, worker.outcomes,
-                                    {.permit = true, .traffic_class = lane.traffic_class, .policer = lane.policer},
+                                    {.permit = 1, .traffic_class = lane.traffic_class, .policer = lane.policer},
                                     tenant.policy_generation, tenant.rule_id(lane.rule));
         sessions.hot(index).policy_generation = tenant.policy_generation;
         sessions.cold(index).match_flags &= net::kL4Known;

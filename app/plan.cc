@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "app/plan.h"
+
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <rte_lcore.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "config/load.h"
+#include "port/port.h"
+#include "topology/placement.h"
+
+namespace cachewire::app {
+
+namespace {
+
+using topology::Cpu;
+using topology::Topology;
+using Json = nlohmann::ordered_json;
+
+std::vector<topology::PortPlace> port_places(const config::Config& config, const std::string& xml) {
+    std::vector<topology::PortPlace> places;
+    for (const config::Port& port : config.ports) {
+        std::string why;
+        const auto device = port::parse_device(port.device, why);
+        topology::PortPlace place{port.name, std::nullopt};
+        if (device && device->kind == port::DeviceKind::pci)
+            place.node = xml.empty() ? topology::pci_node(device->name) : topology::pci_node_xml(xml, device->name);
+        places.push_back(place);
+    }
+    return places;
+}
+
+// "0-3,8"
+std::string ranges(const std::set<unsigned>& numbers) {
+    std::string text;
+    for (auto it = numbers.begin(); it != numbers.end();) {
+        const unsigned first = *it;
+        unsigned last = first;
+        for (++it; it != numbers.end() && *it == last + 1; ++it) last = *it;
+        text += (text.empty() ? "" : ",") + (first == last ? std::to_string(first) : fmt::format("{}-{}", first, last));
+    }
+    return text;
+}
+
+std::string eal_lcores_of(const topology::Plan& plan) {
+    std::string text = fmt::format("0@{}", plan.main);
+    for (std::size_t w = 0; w < plan.workers.size(); ++w) text += fmt::format(",{}@{}", w + 1, plan.workers[w]);
+    return text;
+}
+
+// A line a node: each core in brackets, its CPUs in it, what runs there behind the CPU.
+std::string picture(const Topology& machine, const std::vector<topology::PortPlace>& ports, const topology::Plan& plan) {
+    std::map<unsigned, std::string> runs;
+    for (std::size_t w = 0; w < plan.workers.size(); ++w) {
+        std::string& text = runs[plan.workers[w]];
+        text += (text.empty() ? "=w" : "+w") + std::to_string(w + 1);
+    }
+    runs[plan.main] += runs[plan.main].empty() ? "=main" : "+main";
+    std::map<unsigned, std::map<unsigned, std::string>> nodes;
+    for (const Cpu& cpu : machine.cpus) {
+        std::string& core = nodes[cpu.node][cpu.core];
+        core += (core.empty() ? "" : " ") + std::to_string(cpu.os) + (cpu.allowed ? "" : "x") + runs[cpu.os];
+    }
+    std::string text;
+    for (const auto& [node, cores] : nodes) {
+        text += fmt::format("node {}:", node);
+        for (const auto& [core, cpus] : cores) text += " [" + cpus + "]";
+        for (const auto& port : ports)
+            if (port.node == node) text += "  port " + port.name;
+        text += "\n";
+    }
+    return text;
+}
+
+Json to_json(const Topology& machine, const topology::Plan& plan) {
+    Json workers = Json::array();
+    for (std::size_t w = 0; w < plan.workers.size(); ++w) {
+        const Cpu* cpu = machine.find(plan.workers[w]);
+        workers.push_back({{"lcore", w + 1}, {"cpu", cpu->os}, {"core", cpu->core}, {"node", cpu->node}});
+    }
+    return {{"topology", machine.source},
+            {"main", {{"lcore", 0}, {"cpu", plan.main}}},
+            {"workers", workers},
+            {"eal", {"--lcores", eal_lcores_of(plan)}},
+            {"costs", plan.costs}};
+}
+
+}  // namespace
+
+int run_plan(const PlanArguments& arguments) {
+    const config::LoadResult loaded = config::load_file(arguments.file);
+    for (const auto& diagnostic : loaded.diagnostics) fmt::print(stderr, "{}\n", config::to_string(diagnostic));
+    if (!loaded.config) return static_cast<int>(base::ExitStatus::configuration);
+    const config::Config& config = *loaded.config;
+    const Topology machine =
+        arguments.topology.empty() ? topology::read_machine() : topology::read_xml(arguments.topology);
+    const auto ports = port_places(config, arguments.topology);
+    const topology::Plan plan = topology::place(machine, ports, static_cast<unsigned>(config.workers.lcores.size()));
+    if (plan.workers.empty()) throw base::MachineError(plan.costs.at(0));
+    if (arguments.json) {
+        fmt::print("{}\n", to_json(machine, plan).dump(2));
+    } else {
+        std::set<unsigned> cores, online;
+        for (const Cpu& cpu : machine.cpus) {
+            cores.insert(cpu.core);
+            online.insert(cpu.os);
+        }
+        fmt::print("{}: CPUs {}, {} cores\n{}EAL: --lcores '{}'\n", machine.source, ranges(online), cores.size(),
+                   picture(machine, ports, plan), eal_lcores_of(plan));
+        for (const std::string& cost : plan.costs) fmt::print("costs: {}\n", cost);
+    }
+    const bool refused = config.workers.placement == config::Placement::strict && !plan.costs.empty();
+    return static_cast<int>(refused ? base::ExitStatus::configuration : base::ExitStatus::ok);
+}
+
+void judge_placement(const config::Config& config, unsigned main, const std::vector<unsigned>& workers) {
+    if (config.workers.placement == config::Placement::ignore) return;
+    const auto lcore_of = [](unsigned id, bool is_main) {
+        topology::Lcore lcore{id, {}, is_main};
+        const rte_cpuset_t set = rte_lcore_cpuset(id);
+        for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+            if (CPU_ISSET(cpu, &set)) lcore.cpus.push_back(cpu);
+        return lcore;
+    };
+    std::vector<topology::Lcore> lcores = {lcore_of(main, true)};
+    for (const unsigned id : workers) lcores.push_back(lcore_of(id, false));
+    const auto costs = topology::costs_of(topology::read_machine(), port_places(config, ""), lcores);
+    for (const std::string& cost : costs) {
+        if (config.workers.placement == config::Placement::strict)
+            throw base::Error(base::ExitStatus::configuration,
+                              fmt::format("workers.placement: strict, but {}; `cachewire plan {}` shows what there is", cost,
+                                          config.path));
+        base::log_warning("placement: {}", cost);
+    }
+}
+
+}  // namespace cachewire::app

@@ -1,0 +1,36 @@
+#pragma once
+// SPDX-License-Identifier: BSD-3-Clause
+// Where lcores should run, decided from numbers alone. Workers: on the NUMA nodes of the ports, one a physical core, the
+// fastest cores first. The main lcore: on a core of its own. What can't be had is given in the next best way, and said.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "topology/topology.h"
+
+namespace cachewire::topology {
+
+struct PortPlace {
+    std::string name;
+    std::optional<unsigned> node;  // nullopt: nowhere in particular, as devices in software are
+};
+
+struct Plan {
+    unsigned main = 0;              // CPU
+    std::vector<unsigned> workers;  // CPU of each
+    std::vector<std::string> costs;  // sentences; empty: nothing to complain about
+};
+
+// `workers` 0: as many as there are whole cores for on the ports' nodes, and one at least.
+Plan place(const Topology& topology, const std::vector<PortPlace>& ports, unsigned workers);
+
+// What an arrangement costs; `cpus` of an lcore: those it may run on.
+struct Lcore {
+    unsigned id = 0;
+    std::vector<unsigned> cpus;
+    bool main = false;
+};
+std::vector<std::string> costs_of(const Topology& topology, const std::vector<PortPlace>& ports,
+                                  const std::vector<Lcore>& lcores);
+
+}  // namespace cachewire::topology
