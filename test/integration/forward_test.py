@@ -100,11 +100,11 @@ class Forward(harness.Case):
             kind = rng.randrange(4)
             src, dst = BOTH[kind % 2]
             if kind == 3:
-                frames.append(to_router(bytes(28), ethertype=p.ETHER_ARP))
-                drops["arp"] = drops.get("arp", 0) + 1
+                frames.append(to_router(bytes(28), ethertype=0x88CC))
+                drops["not_ip"] = drops.get("not_ip", 0) + 1
             elif kind == 2 and rng.random() < 0.3:
-                frames.append(to_router(p.udp_packet(src, "203.0.113.5", n, 2)))
-                drops["no_route"] = drops.get("no_route", 0) + 1
+                frames.append(to_router(p.udp_packet(src, "127.0.0.5" if "." in src else "::1", n, 2)))
+                drops["martian_destination"] = drops.get("martian_destination", 0) + 1
             else:
                 frame = to_router(p.udp_packet(src, dst, 1024 + n, 53, bytes(rng.randrange(200))))
                 frames.append(frame)
@@ -121,7 +121,8 @@ class Forward(harness.Case):
         for n in range(200):
             src, dst = BOTH[n % 2]
             size = (100, 3000, 1400, 8000)[n // 2 % 4]
-            frames.append(to_router(p.udp_packet(src, dst, 1, n, bytes(size))))
+            whole = {"dont_fragment": True} if "." in src else {}
+            frames.append(to_router(p.udp_packet(src, dst, 1, n, bytes(size), **whole)))
             jumbos += size > 1500
             if size < 1500:
                 expected.append(p.routed(frames[-1], MAC[1], HOST[1]))
