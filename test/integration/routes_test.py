@@ -82,6 +82,17 @@ class Routes(harness.Case):
             self.assertEqual(look("100.19.135.1")[0], "forward")
             self.assertEqual(cachewire.stop().status, 0)
 
+    def test_what_is_imported_from_l3fwd_is_a_configuration(self):
+        folder = self.files(rules="# comment\nR198.18.0.0/24 0\nR198.18.1.0/24 1\nR2001:200::/48 1\nR198.18.1.0/24 0\nR1.2.3.4 5.6.7.8 1 2 0x06 0\nR10.0.0.0/8 99\n")
+        result = harness.run("import", "l3fwd", f"{folder}/rules.txt")
+        self.assertEqual(result.status, 1, result)  # not all of it
+        self.assertEqual([line.replace(folder + "/", "").split(": left out: ")[0] for line in result.stderr.splitlines()], ["rules.txt:5:16", "rules.txt:6:2", "rules.txt:7:13"])
+        with Cachewire(result.stdout) as cachewire:
+            cachewire.wait_running()
+            for address, port in (("198.18.0.9", "port0"), ("198.18.1.9", "port1"), ("2001:200::9", "port1")):
+                answer = cachewire.ask(f"/cachewire/route/lookup,default,{address}")
+                self.assertEqual((answer["action"], answer["port"], answer["mac"]), ("forward", port, f"02:00:00:00:00:0{port[-1]}"))
+
     def test_ecmp_by_weight_and_a_flow_stays(self):
         other = "02:00:00:00:02:77"
         flows = 2000
