@@ -114,8 +114,7 @@ unsigned write_icmp_error(Family family, IcmpError error, std::uint32_t value, c
         put32(icmp + 4, value);
     }
     std::memcpy(icmp + kErrorHeader, quote.data(), quoted);
-    const std::uint16_t sum =
-        ip4 ? checksum({icmp, payload}) : l4_checksum(src, dst, kProtoIcmp6, {icmp, payload});
+    const std::uint16_t sum = ip4 ? checksum({icmp, payload}) : l4_checksum(src, dst, kProtoIcmp6, {icmp, payload});
     std::memcpy(icmp + 2, &sum, 2);
     return header + payload;
 }

@@ -38,9 +38,9 @@ unsigned write_icmp_error(Family family, IcmpError error, std::uint32_t value, c
 bool turn_echo_request(Family family, std::span<std::uint8_t> request, unsigned l4_offset) noexcept;
 
 inline constexpr unsigned kTcpResetBytes = 40 + 20;
-// RFC 9293 3.10.7.1: the answer to a segment that no connection takes, from the address that it went to. Returns how many
-// bytes it wrote, 0 where none is due: a reset, or a segment that is cut short. `datagram_bytes`: of the whole datagram,
-// of which `segment` may be the begin.
+// RFC 9293 3.10.7.1: the answer to a segment that no connection takes, from the address that it went to. Returns how
+// many bytes it wrote, 0 where none is due: a reset, or a segment that is cut short. `datagram_bytes`: of the whole
+// datagram, of which `segment` may be the begin.
 unsigned write_tcp_reset(Family family, std::span<const std::uint8_t> segment, unsigned l4_offset,
                          unsigned datagram_bytes, std::uint8_t* out) noexcept;
 

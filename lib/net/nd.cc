@@ -116,8 +116,8 @@ Address all_nodes() noexcept { return Address{{0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 
 
 Address link_local(const Mac& mac) noexcept {
     const auto& b = mac.bytes;
-    return Address{{0xfe, 0x80, 0, 0, 0, 0, 0, 0, static_cast<std::uint8_t>(b[0] ^ 2), b[1], b[2], 0xff, 0xfe, b[3], b[4],
-                    b[5]}};
+    return Address{
+        {0xfe, 0x80, 0, 0, 0, 0, 0, 0, static_cast<std::uint8_t>(b[0] ^ 2), b[1], b[2], 0xff, 0xfe, b[3], b[4], b[5]}};
 }
 
 bool is_link_local(const Address& address) noexcept {

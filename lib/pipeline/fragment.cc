@@ -21,7 +21,8 @@ void put16(std::uint8_t* out, unsigned value) noexcept {
     out[1] = static_cast<std::uint8_t>(value);
 }
 
-// The header of every piece but the first: options without the copied bit stay behind (RFC 791 3.1). Returns its length.
+// The header of every piece but the first: options without the copied bit stay behind (RFC 791 3.1). Returns its
+// length.
 unsigned later_header(const std::uint8_t* header, unsigned length, std::uint8_t* out) noexcept {
     std::memcpy(out, header, net::kIp4Bytes);
     unsigned size = net::kIp4Bytes;

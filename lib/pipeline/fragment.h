@@ -1,9 +1,9 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// IPv4 fragmentation on the way out (RFC 791 3.2), for packets that are longer than their next hop's MTU and may be cut.
-// On the worker, because it is forwarding: no rate limits it and no other thread sees it. Rare, and apart from the TX
-// stage's straight line. The parent is consumed, the pieces are originated; all of them or none: a parent whose pieces
-// don't all fit into the TX buffer, or for which the pool has too few buffers, is dropped by name.
+// IPv4 fragmentation on the way out (RFC 791 3.2), for packets that are longer than their next hop's MTU and may be
+// cut. On the worker, because it is forwarding: no rate limits it and no other thread sees it. Rare, and apart from the
+// TX stage's straight line. The parent is consumed, the pieces are originated; all of them or none: a parent whose
+// pieces don't all fit into the TX buffer, or for which the pool has too few buffers, is dropped by name.
 #include <optional>
 
 #include "pipeline/drop_reason.h"

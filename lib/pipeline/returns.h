@@ -12,8 +12,8 @@ namespace cachewire::pipeline {
 // At most so many an iteration, so that a full queue is no gap in receiving.
 inline constexpr std::uint32_t kReturnsAtOnce = kMaxLanes;
 
-// How many there are. Asked before the snapshot is taken: the slow path publishes a neighbor first and gives its packets
-// back then, so whoever sees the packets sees the neighbor.
+// How many there are. Asked before the snapshot is taken: the slow path publishes a neighbor first and gives its
+// packets back then, so whoever sees the packets sees the neighbor.
 inline std::uint32_t returns_ready(WorkerState& worker) noexcept { return worker.from_slow_path.ready(); }
 
 // Takes `ready` of them at most: own frames go to the TX buffers, held packets through the pipeline or to the drops.

@@ -1,7 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// Whether packets may have come by where they came by (RFC 3704 2.2 to 2.4), for tenants with `rpf`: on a session's first
-// packet, and on every packet of a tenant without sessions. The route stage calls it where any tenant asks for it.
+// Whether packets may have come by where they came by (RFC 3704 2.2 to 2.4), for tenants with `rpf`: on a session's
+// first packet, and on every packet of a tenant without sessions. The route stage calls it where any tenant asks for
+// it.
 //
 //   loose    the tenant has a route to the source, the default route counts; not one that drops
 //   strict   that route leaves by the interface that the packet came in by; of several next hops, one of them

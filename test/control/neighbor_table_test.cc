@@ -244,7 +244,8 @@ TEST_CASE("neighbors: whatever happens, bindings told are the bindings there are
     std::map<NeighborKey, net::Mac> told;
     std::uint64_t now = 1000;
     for (int step = 0; step < 50000; ++step) {
-        const NeighborKey key = host(static_cast<std::uint32_t>(random() % 80), static_cast<std::uint16_t>(random() % 2));
+        const NeighborKey key =
+            host(static_cast<std::uint32_t>(random() % 80), static_cast<std::uint16_t>(random() % 2));
         const net::Mac mac{{2, 0, 0, 0, 0, static_cast<std::uint8_t>(random() % 4)}};
         switch (random() % 7) {
             case 0:
@@ -253,8 +254,10 @@ TEST_CASE("neighbors: whatever happens, bindings told are the bindings there are
                 break;
             case 2:
             case 3:
-                table.hear(key, {random() % 4 != 0 ? std::optional(mac) : std::nullopt, random() % 2 != 0,
-                                 random() % 2 != 0, random() % 2 != 0}, now);
+                table.hear(key,
+                           {random() % 4 != 0 ? std::optional(mac) : std::nullopt, random() % 2 != 0, random() % 2 != 0,
+                            random() % 2 != 0},
+                           now);
                 break;
             case 4:
                 now += random() % 8000;

@@ -55,7 +55,11 @@ struct Sent {
 };
 
 struct Rig {
-    Rig() : before(test::mbufs_in_use()), builder({{"west", {0, 1, test::kRouterMac}}, {"east", {1, 1, kEastMac}}}, {}, -1), publisher(1), feed(builder, publisher) {
+    Rig()
+        : before(test::mbufs_in_use()),
+          builder({{"west", {0, 1, test::kRouterMac}}, {"east", {1, 1, kEastMac}}}, {}, -1),
+          publisher(1),
+          feed(builder, publisher) {
         auto loaded = config::load_text(kConfig, "test.yaml");
         for (const auto& d : loaded.diagnostics) UNSCOPED_INFO(config::to_string(d));
         REQUIRE(loaded.config);
@@ -73,8 +77,8 @@ struct Rig {
                 builder.registry().next_hops.find({key.tenant, key.interface, NextHopUse::neighbor, key.address});
             return hop && publisher.current()->next_hops[*hop].kind == route::NextHopKind::forward;
         };
-        slow_path = std::make_unique<SlowPath>(std::vector<SlowPath::Worker>{{to.get(), from.get()}},
-                                               test::test_pool(), std::move(hooks));
+        slow_path = std::make_unique<SlowPath>(std::vector<SlowPath::Worker>{{to.get(), from.get()}}, test::test_pool(),
+                                               std::move(hooks));
         slow_path->configure(config, builder.registry(), std::vector<bool>(pipeline::kMaxPorts, false), now);
         turn();
         out();  // the gateway is asked for
@@ -255,15 +259,16 @@ TEST_CASE("slow path: a packet waits for its neighbor and goes on when it answer
     CHECK(out[0].bytes == packet);
     const route::NextHop& hop = rig.publisher.current()->next_hops[rig.hop_to("192.0.2.7")];
     CHECK(hop.kind == route::NextHopKind::forward);
-    CHECK(Bytes(hop.l2_header.begin(), hop.l2_header.begin() + 6) == Bytes(kPeerMac.bytes.begin(), kPeerMac.bytes.end()));
+    CHECK(Bytes(hop.l2_header.begin(), hop.l2_header.begin() + 6) ==
+          Bytes(kPeerMac.bytes.begin(), kPeerMac.bytes.end()));
     CHECK(rig.slow_path->waiting() == 0);
 }
 
 TEST_CASE("slow path: nobody answers, so the packets are dropped and their sender hears of it", "[slow_path]") {
     Rig rig;
     for (std::uint16_t n = 0; n < 10; ++n)
-        rig.punt(PuntReason::no_neighbor, PacketBuilder().eth().ip4("10.0.0.9", "192.0.2.7").udp(n, 2).bytes(), "lan", 34,
-                 rig.hop_to("192.0.2.7"));
+        rig.punt(PuntReason::no_neighbor, PacketBuilder().eth().ip4("10.0.0.9", "192.0.2.7").udp(n, 2).bytes(), "lan",
+                 34, rig.hop_to("192.0.2.7"));
     unsigned drops = 0, asked = 0, told = 0;
     const auto look = [&] {
         for (const Sent& sent : rig.out()) {
@@ -295,11 +300,16 @@ TEST_CASE("slow path: errors speak from the side that the packet came in by", "[
         std::uint8_t type, code;
     };
     Rig rig;
-    const auto v4 = [](const char* src, const char* dst) { return PacketBuilder().eth().ip4(src, dst).udp(1, 2).payload(9).bytes(); };
-    const auto v6 = [](const char* src, const char* dst) { return PacketBuilder().eth().ip6(src, dst).udp(1, 2).payload(9).bytes(); };
+    const auto v4 = [](const char* src, const char* dst) {
+        return PacketBuilder().eth().ip4(src, dst).udp(1, 2).payload(9).bytes();
+    };
+    const auto v6 = [](const char* src, const char* dst) {
+        return PacketBuilder().eth().ip6(src, dst).udp(1, 2).payload(9).bytes();
+    };
     for (const Case& c : {
              Case{"TTL", PuntReason::ttl_exceeded, v4("10.0.0.9", "192.0.2.7"), "10.0.0.1", 11, 0},
-             {"TTL, of the sender's own network", PuntReason::ttl_exceeded, v4("10.0.5.9", "192.0.2.7"), "10.0.5.1", 11, 0},
+             {"TTL, of the sender's own network", PuntReason::ttl_exceeded, v4("10.0.5.9", "192.0.2.7"), "10.0.5.1", 11,
+              0},
              {"TTL, from far away", PuntReason::ttl_exceeded, v4("203.0.113.9", "192.0.2.7"), "10.0.0.1", 11, 0},
              {"no route", PuntReason::no_route, v4("10.0.0.9", "8.8.8.8"), "10.0.0.1", 3, 0},
              {"a port of ours", PuntReason::local, v4("10.0.0.9", "192.0.2.1"), "10.0.0.1", 3, 3},
@@ -331,14 +341,16 @@ TEST_CASE("slow path: the MTU of the next hop stands in packet too big", "[slow_
     Rig rig;
     test::Ip4Fields df;
     df.fragment = 0x4000;
-    rig.punt(PuntReason::mtu_exceeded, PacketBuilder().eth().ip4("10.0.0.9", "198.51.100.9", df).udp(1, 2).payload(1400).bytes(),
-             "lan", 34, rig.hop_to("198.51.100.9"));
+    rig.punt(PuntReason::mtu_exceeded,
+             PacketBuilder().eth().ip4("10.0.0.9", "198.51.100.9", df).udp(1, 2).payload(1400).bytes(), "lan", 34,
+             rig.hop_to("198.51.100.9"));
     auto out = rig.out();
     REQUIRE(out.size() == 1);
     CHECK(out[0].bytes.size() == 14 + 576);
     CHECK(net::load16_be(out[0].bytes.data() + 40) == 1280);
-    rig.punt(PuntReason::mtu_exceeded, PacketBuilder().eth().ip6("2001:db8:1::9", "2001:db8:2::9").udp(1, 2).payload(1400).bytes(),
-             "lan", 54, rig.hop_to("2001:db8:2::9"));
+    rig.punt(PuntReason::mtu_exceeded,
+             PacketBuilder().eth().ip6("2001:db8:1::9", "2001:db8:2::9").udp(1, 2).payload(1400).bytes(), "lan", 54,
+             rig.hop_to("2001:db8:2::9"));
     out = rig.out();
     REQUIRE(out.size() == 1);
     CHECK(out[0].bytes.size() == 14 + 1280);
@@ -347,12 +359,14 @@ TEST_CASE("slow path: the MTU of the next hop stands in packet too big", "[slow_
 TEST_CASE("slow path: nothing is said where RFC 1812 4.3.2.7 forbids it", "[slow_path]") {
     Rig rig;
     const auto from = [](const char* src) { return PacketBuilder().eth().ip4(src, "8.8.8.8").udp(1, 2).bytes(); };
-    for (const char* source : {"10.0.0.255", "10.0.0.0", "10.0.0.1", "192.0.2.1", "9.9.9.9"}) {  // the last: no way back
+    for (const char* source :
+         {"10.0.0.255", "10.0.0.0", "10.0.0.1", "192.0.2.1", "9.9.9.9"}) {  // the last: no way back
         INFO(source);
         rig.punt(PuntReason::ttl_exceeded, from(source), "lan", 34);
         CHECK(rig.out().empty());
     }
-    rig.punt(PuntReason::local, PacketBuilder().eth().ip4("10.0.0.9", "10.0.0.1").icmp(0, 0).payload(9).bytes(), "lan", 34);
+    rig.punt(PuntReason::local, PacketBuilder().eth().ip4("10.0.0.9", "10.0.0.1").icmp(0, 0).payload(9).bytes(), "lan",
+             34);
     CHECK(rig.out().empty());  // a reply
     test::TcpFields reset;
     reset.flags = 4;
@@ -383,7 +397,12 @@ TEST_CASE("slow path: an echo request comes back whole, without its padding", "[
     rig.turn();
     const auto out = rig.out();
     REQUIRE(out.size() == 1);
-    CHECK(out[0].bytes == PacketBuilder().eth(kClientMac, test::kRouterMac).ip4("192.0.2.1", "10.0.0.9").icmp(0, 0, 7, 9).payload(5).bytes());
+    CHECK(out[0].bytes == PacketBuilder()
+                              .eth(kClientMac, test::kRouterMac)
+                              .ip4("192.0.2.1", "10.0.0.9")
+                              .icmp(0, 0, 7, 9)
+                              .payload(5)
+                              .bytes());
 }
 
 TEST_CASE("slow path: when it closes nothing waits", "[slow_path]") {
@@ -403,7 +422,8 @@ TEST_CASE("slow path: when it closes nothing waits", "[slow_path]") {
 TEST_CASE("slow path: more than a queue holds waits its turn, and what a ledger counts is never lost", "[slow_path]") {
     Rig rig;
     for (int n = 0; n < 1500; ++n)
-        rig.punt(PuntReason::ttl_exceeded, PacketBuilder().eth().ip4("10.0.0.9", "192.0.2.7").udp(1, 2).bytes(), "lan", 34);
+        rig.punt(PuntReason::ttl_exceeded, PacketBuilder().eth().ip4("10.0.0.9", "192.0.2.7").udp(1, 2).bytes(), "lan",
+                 34);
     std::size_t seen = 0, errors = 0;  // the gateway is asked for too, meanwhile
     const auto look = [&] {
         for (const Sent& sent : rig.out()) {

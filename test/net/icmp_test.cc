@@ -54,8 +54,10 @@ TEST_CASE("icmp: each error has its family's type and code", "[icmp]") {
     };
     const Bytes v4 = PacketBuilder().ip4("10.0.0.9", "192.0.2.9").udp(1, 2).bytes();
     const Bytes v6 = PacketBuilder().ip6("2001:db8::9", "2001:db8:2::9").udp(1, 2).bytes();
-    for (const Case& c : {Case{IcmpError::net_unreachable, 3, 0, 1, 0}, {IcmpError::host_unreachable, 3, 1, 1, 3},
-                          {IcmpError::port_unreachable, 3, 3, 1, 4}, {IcmpError::admin_prohibited, 3, 13, 1, 1},
+    for (const Case& c : {Case{IcmpError::net_unreachable, 3, 0, 1, 0},
+                          {IcmpError::host_unreachable, 3, 1, 1, 3},
+                          {IcmpError::port_unreachable, 3, 3, 1, 4},
+                          {IcmpError::admin_prohibited, 3, 13, 1, 1},
                           {IcmpError::time_exceeded, 11, 0, 3, 0}}) {
         const Bytes out4 = error(Family::ip4, c.error, 0, "10.0.0.1", v4);
         CHECK(out4[20] == c.type4);
@@ -94,7 +96,8 @@ TEST_CASE("icmp: a reset answers a SYN and a segment in the middle as RFC 9293 3
     syn.flags = 2;
     syn.sequence = 0xfffffff0;
     Bytes expected(4);
-    const Bytes out = reset(Family::ip4, PacketBuilder().ip4("10.0.0.9", "10.0.0.1").tcp(1000, 22, syn).payload(32).bytes(), 20);
+    const Bytes out =
+        reset(Family::ip4, PacketBuilder().ip4("10.0.0.9", "10.0.0.1").tcp(1000, 22, syn).payload(32).bytes(), 20);
     REQUIRE(out.size() == 40);
     CHECK(out[33] == 0x14);
     put(expected, 0, 0xfffffff0u + 33);
@@ -105,7 +108,8 @@ TEST_CASE("icmp: a reset answers a SYN and a segment in the middle as RFC 9293 3
     test::TcpFields ack;
     ack.flags = 0x10;
     ack.acknowledgment = 0x12345678;
-    const Bytes mid = reset(Family::ip6, PacketBuilder().ip6("2001:db8::9", "2001:db8::1").tcp(1000, 22, ack).bytes(), 40);
+    const Bytes mid =
+        reset(Family::ip6, PacketBuilder().ip6("2001:db8::9", "2001:db8::1").tcp(1000, 22, ack).bytes(), 40);
     REQUIRE(mid.size() == 60);
     CHECK(mid[53] == 4);
     CHECK(Bytes(mid.begin() + 44, mid.begin() + 48) == Bytes{0x12, 0x34, 0x56, 0x78});

@@ -93,7 +93,8 @@ TEST_CASE("nd: what RFC 4861 7.1 has discarded is refused", "[nd]") {
         INFO(what);
         CHECK_FALSE(read_neighbor_message(bytes));
     };
-    refused("checksum", [](Bytes& b) { b[70] ^= 1; }, false);
+    refused(
+        "checksum", [](Bytes& b) { b[70] ^= 1; }, false);
     refused("hop limit", [](Bytes& b) { b[7] = 254; });
     refused("code", [](Bytes& b) { b[41] = 1; });
     refused("multicast target", [](Bytes& b) { b[48] = 0xff; });
@@ -104,7 +105,8 @@ TEST_CASE("nd: what RFC 4861 7.1 has discarded is refused", "[nd]") {
     refused("multicast source", [](Bytes& b) { b[8] = 0xff; });
     refused("unspecified source with a link-layer address",
             [](Bytes& b) { std::fill_n(b.begin() + 8, 16, std::uint8_t{0}); });
-    refused("payload length over the datagram", [](Bytes& b) { b[5] = 33; }, false);
+    refused(
+        "payload length over the datagram", [](Bytes& b) { b[5] = 33; }, false);
     refused("router solicitation", [](Bytes& b) { b[40] = 133; });
     refused("solicited advertisement to a group", [](Bytes& b) {
         b[40] = 136;

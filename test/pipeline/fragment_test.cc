@@ -100,7 +100,8 @@ TEST_CASE("pieces: any datagram at any MTU is put together again as it was", "[p
         const Bytes frame =
             PacketBuilder().eth().ip4("10.0.0.9", "192.0.2.9", fields).udp(1000, 53).payload(size).pad_to(60).bytes();
         std::vector<std::size_t> cuts;  // a buffer holds 2048
-        for (std::size_t at = 300 + random() % 900; at + 40 < frame.size(); at += 200 + random() % 1500) cuts.push_back(at);
+        for (std::size_t at = 300 + random() % 900; at + 40 < frame.size(); at += 200 + random() % 1500)
+            cuts.push_back(at);
         const LedgerLine before = rig.worker->ledger;
         REQUIRE_FALSE(rig.send(frame, mtu, cuts));
         const auto out = rig.sent();
@@ -121,7 +122,8 @@ TEST_CASE("pieces: options with the copied bit go into each, the others only int
     PiecesRig rig;
     test::Ip4Fields fields;
     fields.options = {7, 7, 4, 1, 2, 3, 4, 0x94, 4, 0, 0};
-    REQUIRE_FALSE(rig.send(PacketBuilder().eth().ip4("10.0.0.9", "192.0.2.9", fields).udp(1, 2).payload(300).bytes(), 200));
+    REQUIRE_FALSE(
+        rig.send(PacketBuilder().eth().ip4("10.0.0.9", "192.0.2.9", fields).udp(1, 2).payload(300).bytes(), 200));
     const auto out = rig.sent();
     REQUIRE(out.size() == 2);
     CHECK((out[0][14] & 15) == 8);

@@ -62,7 +62,8 @@ TEST_CASE("mss clamp: lowered with a right checksum wherever the option stands, 
         const unsigned bytes = (packet[32] >> 4) * 4u;
         CHECK(clamp_mss(packet.data() + 20, bytes, 1240) == c.changes);
         CHECK((packet != before) == c.changes);
-        CHECK(net::l4_checksum(test::address("10.0.0.9"), test::address("192.0.2.9"), 6, std::span(packet).subspan(20)) == 0);
+        CHECK(net::l4_checksum(test::address("10.0.0.9"), test::address("192.0.2.9"), 6,
+                               std::span(packet).subspan(20)) == 0);
         if (!c.changes) continue;
         const test::Bytes option = {2, 4, 1240 >> 8, 1240 & 0xff};
         const auto at = std::search(packet.begin() + 40, packet.end(), option.begin(), option.end());

@@ -77,10 +77,11 @@ TEST_CASE("reverse path: what loose and strict let pass", "[pipeline]") {
     CHECK(rig.fate_of(9, 1, Rpf::strict, 7) == "live");  // a session was let in by its first packet
 }
 
-TEST_CASE("reverse path: of several next hops any will do, and a leak leads to the other tenant's route", "[pipeline]") {
+TEST_CASE("reverse path: of several next hops any will do, and a leak leads to the other tenant's route",
+          "[pipeline]") {
     ReversePathRig rig;
-    rig.snapshot.groups.push_back(std::make_shared<route::Group>(
-        std::vector<route::Member>{{.next_hop = kLeft}, {.next_hop = kRight}}, nullptr));
+    rig.snapshot.groups.push_back(
+        std::make_shared<route::Group>(std::vector<route::Member>{{.next_hop = kLeft}, {.next_hop = kRight}}, nullptr));
     rig.snapshot.next_hops.resize(8);
     rig.snapshot.next_hops[6].kind = NextHopKind::group;
     rig.snapshot.next_hops[7].kind = NextHopKind::leak;

@@ -13,9 +13,7 @@ using pipeline::PuntRecord;
 
 namespace {
 
-net::Family family_of(const PuntRecord& record) noexcept {
-    return record.ip6 ? net::Family::ip6 : net::Family::ip4;
-}
+net::Family family_of(const PuntRecord& record) noexcept { return record.ip6 ? net::Family::ip6 : net::Family::ip4; }
 
 net::Address source_of(const PuntRecord& record, std::span<const std::uint8_t> packet) noexcept {
     if (!record.ip6) return net::Address::from_v4(__builtin_bswap32(net::load32(packet.data() + 12)));
@@ -104,11 +102,11 @@ std::span<const std::uint8_t> Answers::error(const PuntRecord& record, std::span
 }
 
 std::span<const std::uint8_t> Answers::reset(const PuntRecord& record, std::span<const std::uint8_t> packet) {
-    const unsigned size =
-        record.l4_offset == 0 || !is_host(record.tenant, source_of(record, packet))
-            ? 0
-            : net::write_tcp_reset(family_of(record), packet, static_cast<unsigned>(record.l4_offset - record.l3_offset),
-                                   record.l3_length, out_.data());
+    const unsigned size = record.l4_offset == 0 || !is_host(record.tenant, source_of(record, packet))
+                              ? 0
+                              : net::write_tcp_reset(family_of(record), packet,
+                                                     static_cast<unsigned>(record.l4_offset - record.l3_offset),
+                                                     record.l3_length, out_.data());
     ++(size != 0 ? counters_.resets : counters_.not_due);
     return std::span(out_).first(size);
 }

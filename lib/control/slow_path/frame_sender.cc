@@ -35,8 +35,9 @@ bool FrameSender::send(const OwnInterface& by, const net::Mac& to, std::uint16_t
                        std::span<const std::uint8_t> payload, unsigned worker) {
     rte_mbuf* mbuf = make(payload);
     if (mbuf == nullptr) return false;
-    by.write_ethernet(to, ether_type,
-                      reinterpret_cast<std::uint8_t*>(rte_pktmbuf_prepend(mbuf, static_cast<std::uint16_t>(by.l2_bytes()))));
+    by.write_ethernet(
+        to, ether_type,
+        reinterpret_cast<std::uint8_t*>(rte_pktmbuf_prepend(mbuf, static_cast<std::uint16_t>(by.l2_bytes()))));
     give(worker, {.mbuf = mbuf, .kind = ReturnKind::transmit, .tenant = by.tenant, .port = by.port});
     return true;
 }

@@ -119,8 +119,7 @@ void add_neighbor_endpoints(telemetry::Endpoints& endpoints, Runtime& runtime) {
 }
 
 void add_neighbor_commands(ControlSocket& socket, Runtime& runtime) {
-    socket.add("neighbors_flush",
-               [&runtime](const ControlSocket::Json& request) { return flush(runtime, request); });
+    socket.add("neighbors_flush", [&runtime](const ControlSocket::Json& request) { return flush(runtime, request); });
 }
 
 }  // namespace cachewire::control

@@ -102,7 +102,8 @@ const OwnInterface* OwnInterfaces::towards(std::uint16_t tenant, const net::Addr
     for (const OwnInterface& own : interfaces_) {
         if (own.tenant != tenant) continue;
         for (const auto& network : own.addresses) {
-            if (!network.prefix.contains(address) || (best != nullptr && network.prefix.length <= best_length)) continue;
+            if (!network.prefix.contains(address) || (best != nullptr && network.prefix.length <= best_length))
+                continue;
             best = &own;
             best_length = network.prefix.length;
         }

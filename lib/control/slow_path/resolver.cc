@@ -57,8 +57,7 @@ void Resolver::on_arp(std::span<const std::uint8_t> frame, const pipeline::PuntR
     }
     if (arp->op != net::ArpOp::request || !for_us) return;
     ++counters_.answered;
-    send_arp(sender_, *in, arp->sender_mac,
-             {net::ArpOp::reply, in->mac, arp->target, arp->sender_mac, arp->sender});
+    send_arp(sender_, *in, arp->sender_mac, {net::ArpOp::reply, in->mac, arp->target, arp->sender_mac, arp->sender});
 }
 
 void Resolver::on_nd(std::span<const std::uint8_t> frame, const pipeline::PuntRecord& record, std::uint64_t now_ms) {
@@ -86,7 +85,8 @@ void Resolver::on_nd(std::span<const std::uint8_t> frame, const pipeline::PuntRe
     const bool for_us = is_own(message->target);
     const bool from_host = in->is_neighbor(message->src) || (net::is_link_local(message->src) && !is_own(message->src));
     if (from_host && message->link_layer) {
-        // RFC 4861 7.2.3. A link-local address is nobody's next hop unless a route says so, and then it is in the table.
+        // RFC 4861 7.2.3. A link-local address is nobody's next hop unless a route says so, and then it is in the
+        // table.
         table_.hear({in->tenant, in->index, message->src},
                     {message->link_layer, false, true, for_us && !net::is_link_local(message->src)}, now_ms);
     }
@@ -129,7 +129,8 @@ void Resolver::ask(const NeighborAction& action) {
 void Resolver::announce(const OwnInterface& interface) {
     for (const auto& own : interface.addresses) {
         if (own.address.is_v4()) {
-            send_arp(sender_, interface, kBroadcast, {net::ArpOp::request, interface.mac, own.address, {}, own.address});
+            send_arp(sender_, interface, kBroadcast,
+                     {net::ArpOp::request, interface.mac, own.address, {}, own.address});
             continue;
         }
         net::NeighborMessage message;

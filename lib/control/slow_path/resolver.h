@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// ARP and neighbor discovery on the wire: what comes in to the neighbor table and to answers, what the table wants asked
-// to the wire. Answers only for addresses of the interface that was asked (B33), and with the flags that make a peer
-// believe them (B36).
+// ARP and neighbor discovery on the wire: what comes in to the neighbor table and to answers, what the table wants
+// asked to the wire. Answers only for addresses of the interface that was asked (B33), and with the flags that make a
+// peer believe them (B36).
 #include <cstdint>
 #include <span>
 

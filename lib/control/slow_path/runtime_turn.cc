@@ -33,7 +33,8 @@ void Runtime::start_slow_path() {
         route_feed_->set_neighbor(key.tenant, key.interface, key.address, {change.mac, change.failed});
     };
     hooks.forwards = [this](const NeighborKey& key) {
-        const auto hop = builder_->registry().next_hops.find({key.tenant, key.interface, NextHopUse::neighbor, key.address});
+        const auto hop =
+            builder_->registry().next_hops.find({key.tenant, key.interface, NextHopUse::neighbor, key.address});
         const auto& next_hops = publisher_->current()->next_hops;
         return hop && *hop < next_hops.size() && next_hops[*hop].kind == route::NextHopKind::forward;
     };

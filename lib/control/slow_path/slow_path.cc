@@ -61,11 +61,13 @@ void SlowPath::configure(const config::Config& config, const Registry& registry,
     const std::vector<OwnInterface> before = interfaces_.all();
     interfaces_.configure(config, registry, hooks_.snapshot());
     announce_changed(before, is_link);
-    table_.flush([&](const NeighborKey& key) {
-        const OwnInterface* own = interfaces_.find(key.interface);
-        return own == nullptr || own->tenant != key.tenant ||
-               (!own->is_neighbor(key.address) && !net::is_link_local(key.address));
-    }, now_ms);
+    table_.flush(
+        [&](const NeighborKey& key) {
+            const OwnInterface* own = interfaces_.find(key.interface);
+            return own == nullptr || own->tenant != key.tenant ||
+                   (!own->is_neighbor(key.address) && !net::is_link_local(key.address));
+        },
+        now_ms);
     const auto key_of = [&](std::size_t tenant, const net::Address& address,
                             const std::optional<std::size_t>& interface) -> std::optional<NeighborKey> {
         const std::uint16_t slot = *registry.tenants.find(config.tenants[tenant].name);
@@ -75,7 +77,8 @@ void SlowPath::configure(const config::Config& config, const Registry& registry,
     };
     std::map<NeighborKey, net::Mac> permanent;
     for (const config::Neighbor& neighbor : config.neighbors)
-        if (const auto key = key_of(neighbor.tenant, neighbor.address, neighbor.interface)) permanent[*key] = neighbor.mac;
+        if (const auto key = key_of(neighbor.tenant, neighbor.address, neighbor.interface))
+            permanent[*key] = neighbor.mac;
     table_.set_permanent(permanent, now_ms);
     std::set<NeighborKey> wanted;
     const auto want = [&](std::size_t tenant, const config::RouteVia& via) {
@@ -245,10 +248,9 @@ void SlowPath::hold(const NeighborKey& key, const Held& held) {
 void SlowPath::release(const Held& held) {
     ++counters_.released;
     if (held.own) return route_out(held.packet.mbuf, held.packet, held.worker);
-    sender_.give(held.worker, {.mbuf = held.packet.mbuf,
-                               .kind = ReturnKind::retry,
-                               .tenant = held.packet.tenant,
-                               .port = held.packet.port});
+    sender_.give(
+        held.worker,
+        {.mbuf = held.packet.mbuf, .kind = ReturnKind::retry, .tenant = held.packet.tenant, .port = held.packet.port});
 }
 
 // `tell`: the sender hears of it.

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// The control plane's end of the punt queues: ARP and neighbor discovery, packets that wait for a neighbor, ICMP. Runs on
-// the main lcore, in the control loop, which polls it often; a worker never waits for it.
+// The control plane's end of the punt queues: ARP and neighbor discovery, packets that wait for a neighbor, ICMP. Runs
+// on the main lcore, in the control loop, which polls it often; a worker never waits for it.
 //
 //   punt queue --> Resolver  (ARP, ND)      --> NeighborTable --> Publish: next hops of a new snapshot
 //              --> HoldQueue (no_neighbor)  <-- bound, failed --> the worker: retry, drop
