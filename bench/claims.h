@@ -19,6 +19,8 @@ struct Options {
 
 // The whole path of 64-byte packets against receive-and-send on the same ports.
 std::vector<Result> flows(const Options& options);
+// Packets handed to another lcore as descriptors against pointers alone, and what the rings cost.
+std::vector<Result> handoff(const Options& options);
 // Route look-ups by the table's size, loading it, and changing it under look-ups.
 std::vector<Result> fib(const Options& options);
 // The session table against rte_hash and against itself one packet at a time.

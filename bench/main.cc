@@ -57,7 +57,7 @@ nlohmann::ordered_json to_json(const std::string& claim, const std::vector<Resul
 int run(int argc, char** argv) {
     CLI::App app{"Measures what cachewire claims; variants take turns in one process."};
     const std::map<std::string, std::vector<Result> (*)(const Options&)> claims = {
-        {"acl", acl}, {"fib", fib}, {"flows", flows}, {"memo", memo}, {"session", session}};
+        {"acl", acl}, {"fib", fib}, {"flows", flows}, {"handoff", handoff}, {"memo", memo}, {"session", session}};
     Options options;
     std::string claim, json;
     std::vector<std::string> names = {"all"};

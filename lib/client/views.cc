@@ -61,12 +61,12 @@ std::string ports_text(const Json& answer, bool rate) {
 }
 
 std::string workers_text(const Json& answer, bool rate) {
-    Table table({"lcore", "core", "socket", "queues", rate ? "rx pkt/s" : "rx", rate ? "tx pkt/s" : "tx", "busy %",
-                 "longest gap us"});
+    Table table({"lcore", "core", "socket", "queues", rate ? "rx pkt/s" : "rx", rate ? "tx pkt/s" : "tx", "handed in",
+                 "owns %", "busy %", "longest gap us"});
     for (const Json& worker : answer) {
         table.add({field(worker, "lcore"), field(worker, "core"), field(worker, "socket"), field(worker, "queues"),
-                   field(worker, "rx"), field(worker, "tx"), field(worker, "busy_percent"),
-                   field(worker, "longest_gap_us")});
+                   field(worker, "rx"), field(worker, "tx"), field(worker, "handed_in"),
+                   field(worker, "share_percent"), field(worker, "busy_percent"), field(worker, "longest_gap_us")});
     }
     return table.empty() ? "no workers\n" : table.text();
 }
@@ -202,6 +202,8 @@ bool is_gauge(std::string_view key) {
                                                                      "core",
                                                                      "socket",
                                                                      "queues",
+                                                                     "sessions",
+                                                                     "share_percent",
                                                                      "longest_gap_us",
                                                                      "busy_percent",
                                                                      "cycles_per_packet",

@@ -16,8 +16,8 @@ namespace cachewire::pipeline {
 namespace {
 
 // Slots ahead. What they hold was last written, or read, by the other lcore.
-constexpr std::uint32_t kGiveAhead = 4;
-constexpr std::uint32_t kTakeAhead = 4;
+constexpr std::uint32_t kGiveAhead = 64;
+constexpr std::uint32_t kTakeAhead = 12;
 
 using ParseAgain = PipelineAfter<stages::Rx::kWrites, stages::Parse>;
 constexpr std::uint8_t kPiece = net::kFirstFragment | net::kLaterFragment;
@@ -69,6 +69,11 @@ bool hand_over(WorkerState& worker, const Snapshot& snapshot, Burst& burst, Burs
     return false;
 }
 
+void prefetch_slot(const Handed& slot) noexcept {
+    base::prefetch_read(&slot.lane);
+    base::prefetch_read(&slot.key);
+}
+
 // A reload came between: tenants and interfaces may be others now. As received, so it can be parsed anew.
 [[gnu::noinline]] void parse_again(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
     std::array<std::uint16_t, kMaxLanes> flags;
@@ -87,9 +92,10 @@ unsigned take_from(WorkerState& worker, const Snapshot& snapshot, Peer& peer) no
     const unsigned count = std::min<unsigned>(peer.ready, kMaxLanes);
     burst.begin(count);
     bool outdated = false, pieces = false;
+    for (unsigned k = 0; k < std::min(count, kTakeAhead); ++k) prefetch_slot(ring.to_take(k));
     for (unsigned k = 0; k < count; ++k) {
-        base::prefetch_read(&ring.to_take(kTakeAhead).lane);
-        base::prefetch_read(&ring.to_take(kTakeAhead).key);
+        // Not past what is there: those lines the sender is about to write, and would have to fetch again.
+        if (k + kTakeAhead < count) prefetch_slot(ring.to_take(kTakeAhead));
         const auto i = static_cast<Burst::LaneIndex>(k);
         const Handed& from = ring.take();
         // The TX stage writes to both.

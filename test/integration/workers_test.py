@@ -3,6 +3,7 @@
 ledger, a worker that is stopped for two seconds, an idle one that sleeps. Frames are sent through TAP devices, at a pace that lcores
 which share a CPU can keep up with."""
 import ctypes
+import json
 import os
 import select
 import socket
@@ -199,6 +200,36 @@ class Workers(harness.Case):
         self.assertEqual(drops["handoff_full"] + drops["tx_full"], 0, drops)
         self.assert_closed(cachewire.ask("/cachewire/ledger"))
         self.assertTrue(cachewire.control(command="reload")["ok"])
+
+
+class Plan(harness.Case):
+    def plan(self, workers, *options):
+        path = os.path.join(self.folder(), "c.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"version: 1\nworkers: {workers}\nports: [{{name: a, device: net_null0}}]\n")
+        return harness.run("plan", path, *options)
+
+    def test_it_says_how_to_start_here(self):
+        result = self.plan("{}", "--json")
+        self.assertEqual(result.status, 0, result)
+        plan = json.loads(result.stdout)
+        self.assertEqual(plan["eal"][0], "--lcores")
+        self.assertEqual(plan["eal"][1], ",".join([f"0@{plan['main']['cpu']}", *(f"{w['lcore']}@{w['cpu']}" for w in plan["workers"])]))
+        self.assertTrue({w["cpu"] for w in plan["workers"]} | {plan["main"]["cpu"]} <= os.sched_getaffinity(0))
+        text = self.plan("{}")
+        self.assertIn(f"EAL: --lcores '{plan['eal'][1]}'", text.stdout)
+
+    def test_strict_is_refused_where_lcores_would_share(self):
+        many = f"{{lcores: \"1-{4 * os.cpu_count()}\", placement: strict}}"
+        result = self.plan(many)
+        self.assertEqual(result.status, 1, result)
+        self.assertIn("share CPU", result.stdout)
+        path = os.path.join(self.folder(), "c.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("version: 1\nworkers: {placement: strict}\nports: [{name: a, device: net_null0}]\n")
+        result = harness.run("--lcores", "(0-1)@0", "--no-huge", "-m", "128", "--file-prefix", f"cwstrict{os.getpid()}", "--", "--config", path)
+        self.assertEqual(result.status, 1, result)
+        self.assertIn("main lcore 0 and lcore 1 share CPU 0", result.stderr)
 
 
 class Refused(harness.Case):
