@@ -145,10 +145,10 @@ int list_sessions(Context& context, const Arguments& arguments) {
 int top_sessions(Context& context, const Arguments& arguments) {
     if (arguments.tenant.empty() || arguments.words.size() > 2)
         throw UsageError("sessions top: --tenant T is expected; then bytes or packets, and how many");
-    std::string query = "/cachewire/session/top," + arguments.tenant;
-    for (const std::string& word : arguments.words) query += "," + word;
+    std::string whose = arguments.tenant;
+    for (const std::string& word : arguments.words) whose += "," + word;
     TelemetryClient client(telemetry_path(context.file_prefix), context.cancel_fd);
-    const Json answer = client.query(query);
+    const Json answer = client.query("/cachewire/session/top", whose);
     print(context, answer, sessions_text(answer));
     return kDone;
 }

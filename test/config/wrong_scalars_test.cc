@@ -57,7 +57,7 @@ const WrongFile kCases[] = {
     {"", "version: 1\nports: [{name: wan, device: net_null0, mac: '00:00:00:00:00:00'}]\n",
      "f.yaml:2:45: error: ports[0].mac: '00:00:00:00:00:00' is all zeroes; allowed: auto, or a unicast MAC address "
      "such as \"02:00:00:00:00:01\"\n"},
-    {"", "version: 1\nports: [{name: wan, device: net_null0, mtu: 9000, mtu: 1500}]\n",
+    {"", "version: 1\nports: [{name: wan, device: net_null0, mtu: 1400, mtu: 1500}]\n",
      "f.yaml:2:51: error: ports[0].mtu: this key stands twice\n"},
     {"", "version: 1\nports: [{name: Wan, device: net_null0}]\n",
      "f.yaml:2:16: error: ports[0].name: 'Wan' is not a name; allowed: [a-z][a-z0-9_.-]{0,30}\n"},
