@@ -24,28 +24,26 @@ struct Qos {
         if (snapshot.policers.empty()) return;  // lanes begin green
         // What the loop below writes could be any of these, for all the compiler knows.
         const Tenant* const tenants = snapshot.tenants.data();
-        const Policers policers{worker.policers.data(), snapshot.policers.data(), worker.now_tsc};
-        burst.filter([&](auto i) {
+        qos::BurstMeter in(worker.policers.data(), snapshot.policers.data(), worker.now_tsc);
+        qos::BurstMeter out(worker.policers.data(), snapshot.policers.data(), worker.now_tsc);
+        burst.filter([&](auto i) __attribute__((always_inline)) {
             auto&& lane = burst.lane(i);
             const Tenant& tenant = tenants[lane.tenant];
             const bool conforms =
-                passes(policers, tenant.policer_in, lane) && passes(policers, tenant.policer_out, lane);
+                passes(in, out, tenant.policer_in, lane) && passes(out, in, tenant.policer_out, lane);
             return conforms || burst.drop(i, DropReason::policer);
         });
     }
 
   private:
-    struct Policers {
-        qos::PolicerState* states;
-        const qos::PolicerProfile* profiles;
-        std::uint64_t now_tsc;
-    };
-
-    static bool passes(const Policers& policers, std::uint16_t policer, auto& lane) noexcept {
+    // `other` may have the bucket too, once attachments share one.
+    [[gnu::always_inline]] static bool passes(qos::BurstMeter& meter, qos::BurstMeter& other, std::uint16_t policer,
+                                              auto& lane) noexcept {
         if (policer == kNoPolicer) return true;
-        return qos::police(policers.states[policer], policers.profiles[policer], policers.now_tsc, lane.frame_length,
-                           lane.l3_length) != qos::Colour::red;
+        other.release(policer);
+        return meter.police(policer, lane.frame_length, lane.l3_length) != qos::Colour::red;
     }
 };
+static_assert(kNoPolicer == qos::BurstMeter::kNone);
 
 }  // namespace cachewire::pipeline::stages
