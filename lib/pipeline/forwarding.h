@@ -5,6 +5,7 @@
 #include "pipeline/pipeline.h"
 #include "pipeline/stages/1_rx.h"
 #include "pipeline/stages/2_parse.h"
+#include "pipeline/stages/3_install.h"
 #include "pipeline/stages/3_session.h"
 #include "pipeline/stages/4_acl.h"
 #include "pipeline/stages/5_route.h"

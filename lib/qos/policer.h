@@ -47,10 +47,10 @@ static_assert(sizeof(PolicerState) == base::kCacheLine);
 // Empties nothing and keeps the counts: the bucket is full again.
 inline void reset(PolicerState& state) noexcept { state.meter = {}; }
 
-// Fills the bucket for `now_tsc`. rte_meter adds (periods since the last update) x (bytes a period) to the bucket before
-// it looks at the burst size. That product wraps after a long idle time at a high rate, and a state that was never used
-// has idled since the machine started. So a bucket that had time to fill is set full instead; else the product is at
-// most burst + one period's bytes.
+// Fills the bucket for `now_tsc`. rte_meter adds (periods since the last update) x (bytes a period) to the bucket
+// before it looks at the burst size. That product wraps after a long idle time at a high rate, and a state that was
+// never used has idled since the machine started. So a bucket that had time to fill is set full instead; else the
+// product is at most burst + one period's bytes.
 inline void refill(rte_meter_srtcm& meter, const PolicerProfile& profile, std::uint64_t now_tsc) noexcept {
     if (meter.time == 0 || now_tsc - meter.time >= profile.fill_tsc) {
         meter.time = now_tsc;
@@ -64,10 +64,10 @@ inline void refill(rte_meter_srtcm& meter, const PolicerProfile& profile, std::u
 }
 
 // The packets of one burst through their buckets. They carry one time stamp, so a bucket is filled once, and then a
-// colour-blind srTCM without an excess bucket is one comparison (RFC 2697 3); rte_meter would divide for each packet, and
-// each division waits for the one before: 39 against 13 cycles a packet in `bench flows`. Tokens and counts stay in
-// registers while packets go to the same bucket: 20 instructions less a packet again. One meter sees one packet after the
-// other; two at work on the same bucket would each spend its tokens, so `release` it there first.
+// colour-blind srTCM without an excess bucket is one comparison (RFC 2697 3); rte_meter would divide for each packet,
+// and each division waits for the one before: 39 against 13 cycles a packet in `bench flows`. Tokens and counts stay in
+// registers while packets go to the same bucket: 20 instructions less a packet again. One meter sees one packet after
+// the other; two at work on the same bucket would each spend its tokens, so `release` it there first.
 class BurstMeter {
   public:
     static constexpr std::uint16_t kNone = 0xffff;
@@ -79,8 +79,8 @@ class BurstMeter {
     BurstMeter(const BurstMeter&) = delete;
     BurstMeter& operator=(const BurstMeter&) = delete;
 
-    // Colours a packet of `frame_length` L2 bytes carrying `l3_length` IP bytes and counts it. A single-rate policer has
-    // no excess bucket: green or red.
+    // Colours a packet of `frame_length` L2 bytes carrying `l3_length` IP bytes and counts it. A single-rate policer
+    // has no excess bucket: green or red.
     [[gnu::always_inline]] Colour police(std::uint16_t index, std::uint32_t frame_length,
                                          std::uint32_t l3_length) noexcept {
         if (index != index_) [[unlikely]] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "acl/linear.h"
 #include "pipeline/stage_rig.h"
-#include "pipeline/stages/3_session.h"
+#include "pipeline/stages/3_install.h"
 #include "pipeline/stages/4_acl.h"
 #include "support/catch.h"
 #include "support/random.h"

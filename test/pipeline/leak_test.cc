@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sessions whose route leads to another tenant: replies come in there, and find the session all the same.
 #include "pipeline/stage_rig.h"
-#include "pipeline/stages/3_session.h"
+#include "pipeline/stages/3_install.h"
 #include "session/keys.h"
 #include "support/catch.h"
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "pipeline/stage_rig.h"
-#include "pipeline/stages/3_session.h"
+#include "pipeline/stages/3_install.h"
 #include "session/keys.h"
 #include "support/catch.h"
 

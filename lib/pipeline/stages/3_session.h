@@ -1,12 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// The session stage and, after the route stage, its second half.
-//
-//   Session   key, hash -> session, direction, and what a fresh memo knows: verdict and next hop. A hit on a fresh memo
-//   runs no
-//             ACL and no LPM. Drops what can't begin a session, and what a memoised verdict denies.
-//   Install   packets that were permitted and routed without a session get one, with the verdict and next hop just
-//   found.
+// The session stage: key, hash -> session, direction, and what a fresh memo knows: verdict and next hop. A hit on a
+// fresh memo runs no ACL and no LPM. Drops what can't begin a session, and what a memoised verdict denies. Its second
+// half, after the route stage, is in 3_install.h.
 //
 // What does not identify its session by itself, or is not understood, bypasses the memo: its session, where it has one,
 // is judged for each packet by the slow path. Fragments take the ports of their first piece, ICMP errors the session of
@@ -127,9 +123,8 @@ struct Session {
             if (any) find_candidates(worker, snapshot, burst, looking);
         };
         if (snapshot.on_policy_change == OnPolicyChange::kill)
-            each([&](const net::FlowKey&, session::Found found) {
-                return end_outdated(worker, snapshot, found.index);
-            });
+            each(
+                [&](const net::FlowKey&, session::Found found) { return end_outdated(worker, snapshot, found.index); });
         each([&](const net::FlowKey& key, session::Found found) {
             return restart_reused(worker, snapshot, key, found);
         });
@@ -364,138 +359,6 @@ struct Session {
         }
         if ((key.match_flags & net::kLaterFragment) == 0) lane.flags |= kLaneInstall;
         return true;
-    }
-};
-
-struct Install {
-    static constexpr StageId kId = StageId::session;
-    static constexpr bool kContinues = true;
-    static constexpr FieldSet kReads = field::key | field::hash | field::tenant | field::frame_length | field::session |
-                                       field::verdict | field::next_hop;
-    static constexpr FieldSet kWrites = field::none;
-
-    template <class Burst>
-    static void process(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
-        // Here, in the lanes' order, and not at look-up: what a list or the route denies leaves no trace in a session.
-        // Before anything is installed, so that the entries are those that were looked up.
-        session::Table& sessions = *worker.sessions;
-        const std::uint16_t stamp = sessions.stamp(worker.now_tsc);
-        unsigned flags_seen = 0;
-        for (const auto i : burst.live()) {
-            auto&& lane = burst.lane(i);
-            const unsigned flags = lane.flags;
-            flags_seen |= flags;
-            if (!counts_for_session(lane)) {
-                if ((flags & kLaneInstall) == 0) count_apart(worker, snapshot, burst, i);
-                continue;
-            }
-            sessions.touch_at(stamp, lane.session, (flags & kLaneReverse) != 0, own_tcp_flags(burst.key(i)),
-                              lane.frame_length);
-        }
-        if ((flags_seen & kLaneInstall) == 0) return;
-        burst.filter([&](auto i) {
-            auto&& lane = burst.lane(i);
-            return (lane.flags & kLaneInstall) == 0 || install(worker, snapshot, burst, i);
-        });
-    }
-
-  private:
-    // The session's rule has judged the packet, by its memo or now.
-    static bool counts_for_session(const auto& lane) noexcept {
-        if (lane.session == kNoSession || (lane.flags & kLaneIcmpError) != 0) return false;
-        return (lane.flags & kLaneVerdictKnown) != 0 || (lane.flags & (kLaneStale | kLaneBypass)) == kLaneStale;
-    }
-
-    // A packet that stands for itself. Where it has a session, that sees it; an ICMP error changes nothing there.
-    template <class Burst>
-    [[gnu::noinline]] static void count_apart(WorkerState& worker, const Snapshot& snapshot, Burst& burst,
-                                              auto i) noexcept {
-        auto&& lane = burst.lane(i);
-        session::Table& sessions = *worker.sessions;
-        const bool kept = (lane.flags & kLaneVerdictKnown) != 0;  // an ICMP error: the session's verdict is an older one
-        count_rule(worker, burst, i,
-                   kept ? sessions.cold(lane.session).rule : snapshot.tenants[lane.tenant].rule_id(lane.rule));
-        if (lane.session == kNoSession || (lane.flags & kLaneIcmpError) != 0) return;
-        sessions.touch_apart(lane.session, (lane.flags & kLaneReverse) != 0, own_tcp_flags(burst.key(i)),
-                             lane.frame_length, worker.now_tsc);
-    }
-
-    static DropReason reason_of(session::Table::Insert result) noexcept {
-        switch (result) {
-            case session::Table::Insert::table_full:
-                return DropReason::session_table_full;
-            case session::Table::Insert::bucket_full:
-                return DropReason::session_bucket_full;
-            default:
-                return DropReason::session_quota;
-        }
-    }
-
-    template <class Burst>
-    static bool install(WorkerState& worker, const Snapshot& snapshot, Burst& burst, auto i) noexcept {
-        auto&& lane = burst.lane(i);
-        const Tenant& tenant = snapshot.tenants[lane.tenant];
-        const net::FlowKey& key = burst.key(i);
-        session::Table& sessions = *worker.sessions;
-        session::Found found;
-        const auto result = sessions.insert(key, lane.hash, worker.now_tsc, tenant.quota, found);
-        switch (result) {
-            case session::Table::Insert::table_full:
-            case session::Table::Insert::bucket_full:
-            case session::Table::Insert::quota_denied:
-                // A cache that is full only costs time; a stateful tenant can't let pass what it can't remember.
-                if (tenant.sessions != SessionMode::track) {
-                    count_rule(worker, burst, i, tenant.rule_id(lane.rule));
-                    return true;
-                }
-                return burst.drop(i, reason_of(result));
-            case session::Table::Insert::created:
-                if (snapshot.leaks && snapshot.next_hops[lane.next_hop].tenant != lane.tenant &&
-                    !expect_reply(worker, snapshot, burst, i, found.index))
-                    return false;
-                lane.outcome = begin_memo(worker, tenant, lane, found.index);
-                break;
-            case session::Table::Insert::exists:  // an earlier lane of this burst created it
-                lane.outcome = sessions.hot(found.index).outcome;
-                break;
-        }
-        lane.session = found.index;
-        if (found.reverse) lane.flags |= kLaneReverse;
-        session::remember_next_hop(sessions.hot(found.index), found.reverse, lane.next_hop, tenant.route_generation);
-        sessions.touch(found.index, found.reverse, key.tcp_flags, lane.frame_length, worker.now_tsc);
-        return true;
-    }
-
-    // The session leaves by another tenant's interface, and its replies come in there: they find it by their own tuple.
-    // Two tenants with one tuple can't both be told from it, so the second session does not begin. False: dropped.
-    template <class Burst>
-    [[gnu::cold, gnu::noinline]] static bool expect_reply(WorkerState& worker, const Snapshot& snapshot, Burst& burst,
-                                                          auto i, std::uint32_t index) noexcept {
-        auto&& lane = burst.lane(i);
-        net::FlowKey reply = burst.key(i);
-        std::swap(reply.src, reply.dst);
-        std::swap(reply.src_port_be, reply.dst_port_be);
-        reply.tenant = snapshot.next_hops[lane.next_hop].tenant;
-        const auto result =
-            worker.sessions->add_companion(index, reply, net::flow_hash(reply, snapshot.hash_seed));
-        if (result == session::Table::Insert::created) return true;
-        worker.sessions->erase(index, worker.outcomes);
-        return burst.drop(i, result == session::Table::Insert::exists ? DropReason::leak_conflict : reason_of(result));
-    }
-
-    // A packet that bypasses the memo leaves the session without one: the first ordinary packet has it derived, for a
-    // first packet that was no fragment and had no options.
-    static std::uint16_t begin_memo(WorkerState& worker, const Tenant& tenant, const auto& lane,
-                                    std::uint32_t index) noexcept {
-        session::Table& sessions = *worker.sessions;
-        if ((lane.flags & kLaneBypass) == 0)
-            return sessions.memoize(index, worker.outcomes,
-                                    {.permit = 1, .traffic_class = lane.traffic_class, .policer = lane.policer},
-                                    tenant.policy_generation, tenant.rule_id(lane.rule));
-        sessions.hot(index).policy_generation = tenant.policy_generation;
-        sessions.cold(index).match_flags &= net::kL4Known;
-        sessions.set_rule(index, tenant.rule_id(lane.rule));
-        return session::kNoOutcome;
     }
 };
 

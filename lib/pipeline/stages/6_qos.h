@@ -29,8 +29,7 @@ struct Qos {
         burst.filter([&](auto i) __attribute__((always_inline)) {
             auto&& lane = burst.lane(i);
             const Tenant& tenant = tenants[lane.tenant];
-            const bool conforms =
-                passes(in, out, tenant.policer_in, lane) && passes(out, in, tenant.policer_out, lane);
+            const bool conforms = passes(in, out, tenant.policer_in, lane) && passes(out, in, tenant.policer_out, lane);
             return conforms || burst.drop(i, DropReason::policer);
         });
     }
