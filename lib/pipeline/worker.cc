@@ -70,8 +70,10 @@ bool Worker::iterate() noexcept {
     }
     if (others) packets += take_sends(worker);
     packets += flush_tx(worker, snapshot);
-    expire_sessions(snapshot, begin);
-    mailbox_.serve(*worker.sessions, worker.outcomes, begin);
+    // Not `begin`: a session that a packet of this iteration touched would lie in the future, which reads as long idle.
+    const std::uint64_t now = std::max(begin, worker.now_tsc);
+    expire_sessions(snapshot, now);
+    mailbox_.serve(*worker.sessions, worker.outcomes, now);
     if (phase == Phase::stopped) return false;
     publish_iteration(worker);
     reader_.quiescent();
