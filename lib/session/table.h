@@ -60,6 +60,9 @@ class Table {
         std::uint64_t capacity, active, companions, created, expired, evicted, closed, killed, quota_denied, table_full,
             bucket_full, memory_bytes;
     };
+    // Some session answers to a second tuple.
+    [[nodiscard]] bool has_companions() const noexcept { return companions_.read() != 0; }
+
     enum class Insert : std::uint8_t { created, exists, table_full, bucket_full, quota_denied };
 
     // `capacity` sessions on `socket_id` (-1: any). Throws base::MachineError with the memory needed.

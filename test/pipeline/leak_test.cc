@@ -63,6 +63,35 @@ TEST_CASE("leak: a reply by the other tenant finds the session and is its tenant
     CHECK((rig.lane(0).flags & kLaneReverse) == 0);
 }
 
+TEST_CASE("leak: replies come home after a reload that leaks no more", "[pipeline]") {
+    LeakRig rig;
+    rig.pass(request(kRed), kUp);
+    rig.snapshot.leaks = false;
+    rig.pass(reply(kUplink), kHome);
+    CHECK(rig.lane(0).tenant == kRed);
+    CHECK(rig.worker->tenants[kRed].leaked_in.read() == 1);
+}
+
+TEST_CASE("leak: the session of a tenant that a reload took away is nobody's", "[pipeline]") {
+    for (const OnPolicyChange change : {OnPolicyChange::revalidate, OnPolicyChange::kill}) {
+        LeakRig rig;
+        rig.pass(request(kRed), kUp);
+        rig.snapshot.tenants[kRed] = {};
+        rig.snapshot.on_policy_change = change;
+        rig.pass(reply(kUplink), kHome);
+        CHECK(rig.lane(0).tenant == kUplink);
+        // Killed, the tuple is free for the uplink's own session; else it is taken until the old one's time-out.
+        const std::uint32_t session = rig.lane(0).session;
+        if (change == OnPolicyChange::kill) {
+            REQUIRE(session != kNoSession);
+            CHECK(rig.worker->sessions->hot(session).tenant == kUplink);
+        } else {
+            CHECK(session == kNoSession);
+        }
+        CHECK(rig.worker->tenants[kRed].leaked_in.read() == 0);
+    }
+}
+
 TEST_CASE("leak: the same tuple of other tenants is another matter", "[pipeline]") {
     LeakRig rig;
     rig.pass(request(kRed), kUp);

@@ -49,6 +49,8 @@ struct Session {
         Counts counts;
         LaneSet memoised;
         const Fast fast = fast_of(worker, snapshot);
+        // Asked of the table and not of the routes: companions outlive the leak that made them.
+        const bool adopts = worker.sessions->has_companions();
         burst.filter([&](auto i) __attribute__((always_inline)) {
             auto&& lane = burst.lane(i);
             if (!looking.contains(i)) [[unlikely]]
@@ -57,8 +59,14 @@ struct Session {
             const session::Found found = fast.sessions->verify(lane.session, burst.key(i), lane.hash);
             lane.session = found.index;
             if (found.index == session::kNone) return miss(tenant, burst, i, counts);
-            if (snapshot.leaks && adopt(worker, lane, found.index)) [[unlikely]]
-                return hit(worker, snapshot, fast.tenants[lane.tenant], burst, i, found, counts);
+            if (adopts && fast.sessions->hot(found.index).tenant != lane.tenant) [[unlikely]] {
+                if (adopt(worker, snapshot, lane, found.index))
+                    return hit(worker, snapshot, fast.tenants[lane.tenant], burst, i, found, counts);
+                // Judged alone, and no session begins: its tuple is taken until the old one ends.
+                lane.session = kNoSession;
+                ++counts.misses;
+                return true;
+            }
             if (!fast.hit(tenant, lane, found)) return hit(worker, snapshot, tenant, burst, i, found, counts);
             ++counts.hits;
             memoised.add(i);
@@ -162,20 +170,28 @@ struct Session {
     }
 
     // A reply that came in by the tenant that its session leaks to: from here on it is the session's tenant's packet,
-    // with that one's list, routes and policers. True: it was.
-    static bool adopt(WorkerState& worker, auto& lane, std::uint32_t index) noexcept {
+    // with that one's list, routes and policers. False: a reload took the session's tenant away.
+    static bool adopt(WorkerState& worker, const Snapshot& snapshot, auto& lane, std::uint32_t index) noexcept {
         const std::uint16_t owner = worker.sessions->hot(index).tenant;
-        if (owner == lane.tenant) return false;
+        if (owner == lane.tenant) return true;
+        if (!is_served(snapshot, owner)) return false;
         lane.tenant = owner;
         worker.tenants[owner].leaked_in.add(1);
         return true;
+    }
+
+    // A tenant that is gone, or that keeps sessions no more, leaves them to their time-outs, and another tenant's
+    // companions may lead to them. The slot of one that is gone reads as `none`.
+    static bool is_served(const Snapshot& snapshot, std::uint16_t tenant) noexcept {
+        return tenant < snapshot.tenants.size() && snapshot.tenants[tenant].sessions != SessionMode::none;
     }
 
     // `on_policy_change: kill`: what an older policy has permitted is no session any more.
     static bool end_outdated(WorkerState& worker, const Snapshot& snapshot, std::uint32_t index) noexcept {
         const session::HotEntry& entry = worker.sessions->hot(index);
         // Free: an earlier lane of the same session came by.
-        if (entry.state() == session::State::free ||
+        if (entry.state() == session::State::free) return false;
+        if (is_served(snapshot, entry.tenant) &&
             entry.policy_generation == snapshot.tenants[entry.tenant].policy_generation)
             return false;
         worker.sessions->erase(index, worker.outcomes);
@@ -337,7 +353,7 @@ struct Session {
         if (related.malformed) return burst.drop(i, DropReason::icmp_quote);
         if (related.found.index == session::kNone) return true;
         const session::HotEntry& entry = worker.sessions->hot(related.found.index);
-        adopt(worker, lane, related.found.index);
+        if (!adopt(worker, snapshot, lane, related.found.index)) return true;
         const bool outdated = entry.policy_generation != snapshot.tenants[entry.tenant].policy_generation;
         if (outdated && snapshot.on_policy_change == OnPolicyChange::kill) return true;
         lane.session = related.found.index;
