@@ -17,8 +17,8 @@ std::uint16_t lookup(const Snapshot& snapshot, std::uint16_t tenant, const net::
 
 }  // namespace
 
-std::uint16_t egress_interface(const Snapshot& snapshot, std::uint16_t tenant, const net::Address& destination,
-                               std::uint32_t hash, std::uint16_t known) noexcept {
+std::uint16_t egress_next_hop(const Snapshot& snapshot, std::uint16_t tenant, const net::Address& destination,
+                              std::uint32_t hash, std::uint16_t known) noexcept {
     using route::NextHopKind;
     std::uint16_t index = lookup(snapshot, tenant, destination);
     if (snapshot.next_hops[index].kind == NextHopKind::leak)
@@ -28,7 +28,13 @@ std::uint16_t egress_interface(const Snapshot& snapshot, std::uint16_t tenant, c
         const auto had = static_cast<std::uint16_t>(known & ~session::kOldNextHop);
         index = had != kNoNextHop && group.has(had) ? had : group.pick(hash);
     }
-    const route::NextHop& next_hop = snapshot.next_hops[index];
+    return index;
+}
+
+std::uint16_t egress_interface(const Snapshot& snapshot, std::uint16_t tenant, const net::Address& destination,
+                               std::uint32_t hash, std::uint16_t known) noexcept {
+    using route::NextHopKind;
+    const route::NextHop& next_hop = snapshot.next_hops[egress_next_hop(snapshot, tenant, destination, hash, known)];
     const bool leads_out = next_hop.kind == NextHopKind::forward || next_hop.kind == NextHopKind::unresolved;
     return leads_out ? next_hop.interface : kNoInterface;
 }

@@ -13,4 +13,8 @@ namespace cachewire::pipeline {
 std::uint16_t egress_interface(const Snapshot& snapshot, std::uint16_t tenant, const net::Address& destination,
                                std::uint32_t hash, std::uint16_t known) noexcept;
 
+// The next hop itself, leaks and groups followed; 0 where there is no route.
+std::uint16_t egress_next_hop(const Snapshot& snapshot, std::uint16_t tenant, const net::Address& destination,
+                              std::uint32_t hash, std::uint16_t known) noexcept;
+
 }  // namespace cachewire::pipeline

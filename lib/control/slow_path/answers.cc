@@ -27,6 +27,21 @@ std::uint8_t proto_of(const PuntRecord& record, std::span<const std::uint8_t> pa
     return net::walk_ip6_extensions(packet.data(), packet.size()).proto;
 }
 
+// RFC 1812 4.3.2.7, RFC 4443 2.4(e): nothing is said about an ICMP error or a later fragment. Of packets that the
+// workers have judged by their lane this is known; those that waited for a neighbor are looked at here.
+bool is_silent(const PuntRecord& record, std::span<const std::uint8_t> packet) noexcept {
+    const auto l4 = static_cast<std::size_t>(record.l4_offset - record.l3_offset);
+    if (record.ip6) {
+        const net::Ip6Chain chain = net::walk_ip6_extensions(packet.data(), packet.size());
+        if ((chain.fragment & ~7u) != 0) return true;
+        return chain.proto == net::kProtoIcmp6 && (l4 >= packet.size() || packet[l4] < 128);
+    }
+    if (((packet[6] & 0x1f) | packet[7]) != 0) return true;
+    if (packet[9] != net::kProtoIcmp) return false;
+    constexpr std::uint32_t kErrors = 1u << 3 | 1u << 4 | 1u << 5 | 1u << 11 | 1u << 12;
+    return l4 >= packet.size() || (packet[l4] < 32 && (kErrors >> packet[l4] & 1) != 0);
+}
+
 }  // namespace
 
 std::span<const std::uint8_t> Answers::about(const PuntRecord& record, std::span<const std::uint8_t> packet,
@@ -55,7 +70,7 @@ std::span<const std::uint8_t> Answers::about(const PuntRecord& record, std::span
 
 std::span<const std::uint8_t> Answers::host_unreachable(const PuntRecord& record,
                                                         std::span<const std::uint8_t> packet) {
-    if (packet.size() < (record.ip6 ? net::kIp6Bytes : net::kIp4Bytes)) return {};
+    if (packet.size() < (record.ip6 ? net::kIp6Bytes : net::kIp4Bytes) || is_silent(record, packet)) return {};
     return error(record, packet, net::IcmpError::host_unreachable, 0);
 }
 

@@ -6,6 +6,7 @@
 #include <poll.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "control/runtime.h"
 #include "net/nd.h"
 
@@ -55,10 +56,14 @@ void Runtime::configure_slow_path() {
 
 void Runtime::poll_slow_path() {
     const std::lock_guard lock(mutex_);
-    publisher_->reap();
-    const std::uint64_t now = now_ms();
-    route_feed_->flush(now);
-    if (slow_path_->poll(now) != 0) slow_path_busy_until_ms_ = now + kBusyMs;
+    try {
+        publisher_->reap();
+        const std::uint64_t now = now_ms();
+        route_feed_->flush(now);
+        if (slow_path_->poll(now) != 0) slow_path_busy_until_ms_ = now + kBusyMs;
+    } catch (const std::exception& error) {  // what forwards goes on
+        base::log_error("slow path: {}", error.what());
+    }
 }
 
 // Waits for the descriptors, but no longer than the slow path can wait.

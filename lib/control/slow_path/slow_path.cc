@@ -8,6 +8,7 @@
 #include <rte_mbuf.h>
 
 #include "net/headers.h"
+#include "pipeline/egress.h"
 
 namespace cachewire::control {
 
@@ -183,10 +184,7 @@ void SlowPath::send_datagram(std::span<const std::uint8_t> datagram, const PuntR
 const route::NextHop* SlowPath::next_hop_towards(std::uint16_t tenant, const net::Address& to) const {
     const pipeline::Snapshot& snapshot = hooks_.snapshot();
     if (tenant >= snapshot.tenants.size() || snapshot.tenants[tenant].fib == nullptr) return nullptr;
-    const net::Address* const destination = &to;
-    std::uint16_t index = 0;
-    snapshot.tenants[tenant].fib->lookup({&destination, 1}, {&index, 1});
-    return &snapshot.next_hops[index];
+    return &snapshot.next_hops[pipeline::egress_next_hop(snapshot, tenant, to, 0, pipeline::kNoNextHop)];
 }
 
 void SlowPath::route_out(rte_mbuf* mbuf, const PuntRecord& about, unsigned worker) {
@@ -195,7 +193,9 @@ void SlowPath::route_out(rte_mbuf* mbuf, const PuntRecord& about, unsigned worke
     if (hop != nullptr && hop->kind == NextHopKind::unresolved) {
         Held held{about, worker, true};
         held.packet.mbuf = mbuf;
-        return hold({about.tenant, hop->interface, hop->via == net::Address{} ? to : hop->via}, held);
+        const std::uint16_t tenant =
+            hooks_.snapshot().interfaces[hop->interface].tenant;  // a leak leads to another one
+        return hold({tenant, hop->interface, hop->via == net::Address{} ? to : hop->via}, held);
     }
     if (hop == nullptr || hop->kind != NextHopKind::forward || mbuf->pkt_len > hop->mtu) {
         ++counters_.no_way_back;
@@ -314,12 +314,16 @@ void SlowPath::watch(const NeighborKey& key) {
 
 // A neighbor that can't be published (its VRF's table is full, say) keeps nothing waiting for long.
 void SlowPath::release_bound() {
-    std::erase_if(bound_, [this](const Bound& bound) {
+    std::vector<std::pair<NeighborKey, bool>> due;
+    std::erase_if(bound_, [&](const Bound& bound) {
         const bool forwards = hooks_.forwards(bound.key);
         if (!forwards && now_ms_ - bound.since_ms < kPublishMs) return false;
-        for (const Held& held : holds_.take(bound.key)) forwards ? release(held) : give_up(held, true);
+        due.emplace_back(bound.key, forwards);
         return true;
     });
+    // Now, since what is released may wait for another neighbor, and be watched.
+    for (const auto& [key, forwards] : due)
+        for (const Held& held : holds_.take(key)) forwards ? release(held) : give_up(held, true);
 }
 
 void SlowPath::announce_changed(const std::vector<OwnInterface>& before, const std::vector<bool>& is_link) {
