@@ -147,6 +147,7 @@ void RouteFeed::apply(std::uint16_t tenant, Queue& queue, Work& work) {
         apply_changes(tenant, source, changes, count, work);
         stats_.changed += count;
     } catch (const base::MachineError& error) {
+        work.changed |= !work.hops.empty();  // their indices are taken: the next change that uses one finds it filled
         stats_.refused += count;
         if (!queue.complained_ms || *queue.flushed_ms - *queue.complained_ms >= 1000) {
             base::log_error("routes at run time: {} changes refused: {}; refused since start: {}", count, error.what(),

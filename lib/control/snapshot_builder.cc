@@ -69,6 +69,7 @@ class SnapshotBuilder::Pass {
 
     Pass(const SnapshotBuilder& b, const config::Config& c) : builder(b), config(c), registry(b.registry_) {}
     ~Pass() {
+        snapshot.reset();  // a view that something still holds can't be taken back, and its copy would be lost
         for (const auto& vrf : applied) vrf->abandon();
     }
     Pass(const Pass&) = delete;
