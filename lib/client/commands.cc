@@ -154,6 +154,8 @@ int top_sessions(Context& context, const Arguments& arguments) {
 }
 
 int kill_sessions(Context& context, const Arguments& arguments) {
+    if (!arguments.tenant.empty())
+        throw UsageError(fmt::format("sessions kill: the tenant is part of the filter: tenant={}", arguments.tenant));
     if (arguments.words.empty())
         throw UsageError("sessions kill: a filter is expected, such as tenant=red dst_port=22; or all");
     std::string filter;

@@ -251,6 +251,7 @@ TEST_CASE("cwctl: sessions are listed page by page and ended by filter", "[clien
     CHECK(run({"sessions", "top", "--tenant", "red", "packets", "3"}).out == "no sessions\n");
     CHECK(run({"sessions", "top"}).status == kUsage);
 
+    CHECK(run({"sessions", "kill", "--tenant", "red", "all"}).status == kUsage);  // it would end other tenants' too
     const Result kill = run({"sessions", "kill", "tenant=red", "dst_port=22"});
     CHECK(kill.status == kDone);
     CHECK(kill.out == "1,234 sessions ended\n");
