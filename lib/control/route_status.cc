@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "control/names.h"
 #include "control/next_hops.h"
 #include "control/runtime.h"
 #include "telemetry/page.h"
@@ -14,12 +15,6 @@ namespace {
 using telemetry::BadQuery;
 using telemetry::Json;
 using View = Runtime::View;
-
-std::uint16_t tenant_slot(const View& v, std::string_view name) {
-    const auto slot = v.registry.tenants.find(std::string(name));
-    if (!slot) throw BadQuery(fmt::format("no tenant '{}'", name));
-    return *slot;
-}
 
 struct Sums {
     std::uint64_t v4 = 0, v6 = 0, connected = 0, configured = 0, kernel = 0, neighbor = 0, bytes = 0;
@@ -52,8 +47,8 @@ std::uint64_t route_generation(const View& v, std::uint16_t slot) {
 Json route_stats(const View& v, std::string_view tenant) {
     Sums sums;
     for (const auto& [slot, vrf] : v.registry.vrfs)
-        if (tenant.empty() || slot == tenant_slot(v, tenant)) sums.add(v, slot, *vrf);
-    if (!tenant.empty()) static_cast<void>(tenant_slot(v, tenant));
+        if (tenant.empty() || slot == tenant_slot(v.registry, tenant)) sums.add(v, slot, *vrf);
+    if (!tenant.empty()) static_cast<void>(tenant_slot(v.registry, tenant));
     const RouteFeed::Stats feed = v.route_feed.stats();
     Json answer = {{"routes_v4", sums.v4},
                    {"routes_v6", sums.v6},
@@ -67,13 +62,13 @@ Json route_stats(const View& v, std::string_view tenant) {
         answer["form_v6"] = sums.fib_v6 ? "fib" : "ranges";
         std::uint64_t leaked_out = 0, leaked_in = 0;
         for (const auto& worker : v.workers.all()) {
-            const auto& counters = worker->state().tenants[tenant_slot(v, tenant)];
+            const auto& counters = worker->state().tenants[tenant_slot(v.registry, tenant)];
             leaked_out += counters.leaked_out.read();
             leaked_in += counters.leaked_in.read();
         }
         answer["leaked_out"] = leaked_out;
         answer["leaked_in"] = leaked_in;
-        answer["generation"] = route_generation(v, tenant_slot(v, tenant));
+        answer["generation"] = route_generation(v, tenant_slot(v.registry, tenant));
         return answer;
     }
     answer["vrfs"] = std::uint64_t{v.registry.vrfs.size()};
@@ -85,12 +80,6 @@ Json route_stats(const View& v, std::string_view tenant) {
     answer["changes_pending"] = feed.pending;
     answer["publications"] = feed.flushes;
     return answer;
-}
-
-std::string name_of(const IndexMap<>& names, std::uint16_t index) {
-    for (const auto& [name, i] : names.all())
-        if (i == index) return name;
-    return "?";
 }
 
 std::string via_text(const route::NextHop& hop) { return hop.via == net::Address{} ? "" : net::to_string(hop.via); }
@@ -171,7 +160,7 @@ Json look_up(const View& v, std::uint16_t slot, const net::Address& address, boo
 Json route_lookup(const View& v, std::string_view parameters) {
     const auto words = telemetry::split_parameters(parameters);
     if (words.size() != 2) throw BadQuery("TENANT,ADDRESS is expected");
-    const std::uint16_t slot = tenant_slot(v, words[0]);
+    const std::uint16_t slot = tenant_slot(v.registry, words[0]);
     const auto address = net::parse_address(words[1]);
     if (!address) throw BadQuery(fmt::format("'{}' is not an address", words[1]));
     return look_up(v, slot, address->address, true);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "control/names.h"
 #include "control/runtime.h"
 #include "control/session_requests.h"
 #include "net/flow_hash.h"
@@ -22,12 +23,6 @@ using session::State;
 using telemetry::BadQuery;
 using telemetry::Json;
 using View = Runtime::View;
-
-std::uint16_t tenant_slot(const View& v, std::string_view name) {
-    const auto slot = v.registry.tenants.find(std::string(name));
-    if (!slot) throw BadQuery(fmt::format("no tenant '{}'", name));
-    return *slot;
-}
 
 // A tenant that a reload took away has sessions for a while, and nothing in the snapshot.
 const pipeline::Tenant& tenant_in(const View& v, std::size_t slot) {
@@ -63,7 +58,7 @@ struct Sums {
 
 Json session_stats(const View& v, std::string_view tenant) {
     std::optional<std::size_t> slot;
-    if (!tenant.empty()) slot = tenant_slot(v, tenant);
+    if (!tenant.empty()) slot = tenant_slot(v.registry, tenant);
     Sums sums;
     std::uint64_t entries = 0;
     for (const auto& worker : v.workers.all()) {
@@ -100,12 +95,6 @@ Json session_stats(const View& v, std::string_view tenant) {
             {"state_closed", sum_states(sums.states, {State::closed})}};
 }
 
-std::string interface_name(const View& v, std::uint16_t index) {
-    for (const auto& [name, i] : v.registry.interfaces.all())
-        if (i == index) return name;
-    return "?";
-}
-
 std::string next_hop_text(const View& v, const session::HotEntry& hot, unsigned direction) {
     const std::uint16_t index = hot.next_hop[direction];
     const pipeline::Tenant& tenant = tenant_in(v, hot.tenant);
@@ -125,7 +114,7 @@ std::string next_hop_text(const View& v, const session::HotEntry& hot, unsigned 
         default:
             break;
     }
-    const std::string interface = interface_name(v, hop.interface);
+    const std::string interface = name_of(v.registry.interfaces, hop.interface);
     return hop.via == net::Address{} ? "on " + interface : net::to_string(hop.via) + " on " + interface;
 }
 
@@ -187,7 +176,7 @@ Json session_list(Runtime& runtime, std::string_view parameters) {
     const auto request =
         telemetry::parse_page(comma == std::string_view::npos ? std::string_view{} : parameters.substr(comma + 1));
     session::Filter filter;
-    filter.tenant = runtime.with_view([&](const View& v) { return tenant_slot(v, fields[0]); });
+    filter.tenant = runtime.with_view([&](const View& v) { return tenant_slot(v.registry, fields[0]); });
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(1);
     const std::size_t count = std::min<std::size_t>(request.count, session::Mailbox::kMaxViews);
     auto page = runtime.session_requests().list(filter, request.cursor, count);
@@ -227,7 +216,7 @@ Json session_top(Runtime& runtime, std::string_view parameters) {
         count = *number;
     }
     session::Filter filter;
-    filter.tenant = runtime.with_view([&](const View& v) { return tenant_slot(v, fields[0]); });
+    filter.tenant = runtime.with_view([&](const View& v) { return tenant_slot(v.registry, fields[0]); });
     const auto weight = by == "bytes" ? session::Weight::bytes : session::Weight::packets;
     const auto top = runtime.session_requests().top(filter, weight, count);
     return runtime.with_view([&](const View& v) {
@@ -246,7 +235,7 @@ Json session_top(Runtime& runtime, std::string_view parameters) {
 
 net::FlowKey flow_of(const View& v, const std::vector<std::string_view>& fields) {
     net::FlowKey key;
-    key.tenant = tenant_slot(v, fields[0]);
+    key.tenant = tenant_slot(v.registry, fields[0]);
     const auto proto = parse_protocol(fields[1]);
     if (!proto) throw BadQuery(fmt::format("PROTO is tcp, udp, icmp, icmpv6, sctp or a number, not '{}'", fields[1]));
     key.proto = *proto;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "control/names.h"
 #include "control/version.h"
 #include "telemetry/page.h"
 
@@ -159,9 +160,7 @@ Json drops(const View& v, std::string_view tenant) {
     std::uint16_t first = 0;
     std::size_t last = v.registry.tenants.end();
     if (!tenant.empty()) {
-        const auto slot = v.registry.tenants.find(std::string(tenant));
-        if (!slot) throw BadQuery(fmt::format("no tenant '{}'", tenant));
-        first = *slot;
+        first = tenant_slot(v.registry, tenant);
         last = first + 1u;
     }
     Json answer = Json::object();

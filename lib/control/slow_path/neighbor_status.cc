@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "control/names.h"
 #include "control/runtime.h"
 #include "telemetry/page.h"
 
@@ -15,17 +16,6 @@ using telemetry::BadQuery;
 using telemetry::Json;
 using View = Runtime::View;
 
-std::uint16_t slot_of(const View& v, std::string_view tenant) {
-    if (const auto slot = v.registry.tenants.find(std::string(tenant))) return *slot;
-    throw BadQuery(fmt::format("no tenant '{}'; /cachewire/tenant/list names them", tenant));
-}
-
-std::string tenant_name(const View& v, std::uint16_t slot) {
-    for (const auto& [name, index] : v.registry.tenants.all())
-        if (index == slot) return name;
-    return "";
-}
-
 Json neighbor_dict(const View& v, const NeighborKey& key, const Neighbor& neighbor, std::uint64_t now_ms) {
     const OwnInterface* own = v.slow_path.interfaces().find(key.interface);
     return {{"address", net::to_string(key.address)},
@@ -33,7 +23,7 @@ Json neighbor_dict(const View& v, const NeighborKey& key, const Neighbor& neighb
             {"state", to_string(neighbor.phase)},
             {"age_s", now_ms > neighbor.confirmed_ms ? (now_ms - neighbor.confirmed_ms) / 1000 : 0},
             {"interface", own != nullptr ? own->name : "-"},
-            {"tenant", tenant_name(v, key.tenant)},
+            {"tenant", name_of(v.registry.tenants, key.tenant)},
             {"gateway", neighbor.wanted ? 1u : 0u}};
 }
 
@@ -41,7 +31,7 @@ Json neighbor_dict(const View& v, const NeighborKey& key, const Neighbor& neighb
 Json neighbor_list(const View& v, std::string_view parameters) {
     const bool all = parameters.empty() || (parameters[0] >= '0' && parameters[0] <= '9');
     const std::size_t comma = all ? std::string_view::npos : parameters.find(',');
-    const std::uint16_t slot = all ? std::uint16_t{0} : slot_of(v, parameters.substr(0, comma));
+    const std::uint16_t slot = all ? std::uint16_t{0} : tenant_slot(v.registry, parameters.substr(0, comma));
     const std::string_view rest = all                               ? parameters
                                   : comma == std::string_view::npos ? std::string_view()
                                                                     : parameters.substr(comma + 1);
