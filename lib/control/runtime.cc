@@ -19,7 +19,6 @@
 #include "base/log.h"
 #include "control/acl_status.h"
 #include "control/object_status.h"
-#include "control/restart.h"
 #include "control/route_status.h"
 #include "control/slow_path/neighbor_status.h"
 #include "control/status.h"
@@ -30,8 +29,6 @@ namespace {
 
 constexpr unsigned kTickMs = 100;
 constexpr unsigned kDrainMs = 1000;
-constexpr unsigned kGraceMs = 2000;
-constexpr std::chrono::seconds kPreviewBudget{5};
 
 net::HashSeed random_seed() {
     net::HashSeed seed;
@@ -200,17 +197,6 @@ void Runtime::start_workers() {
     session_requests_.emplace(std::move(askable));
 }
 
-// The configuration is the same, a port is not. Under the lock.
-bool Runtime::republish(const std::string& port, const PortInfo& info) {
-    if (!finish_grace_period().empty()) return false;
-    builder_->set_port(port, info);
-    auto pass = builder_->begin(config_, generation_);
-    builder_->complete(*pass);
-    publisher_->publish(builder_->commit(std::move(pass)), [this] { builder_->grace_period_over(); });
-    configure_slow_path();
-    return finish_grace_period().empty();
-}
-
 std::uint64_t Runtime::oversize_frames(const std::string& port) const {
     const std::uint16_t index = *builder_->registry().ports.find(port);
     std::uint64_t frames = 0;
@@ -225,11 +211,6 @@ void Runtime::watch_ports() {
     } catch (const std::exception& error) {
         base::log_error("watching the ports: {}", error.what());
     }
-}
-
-void Runtime::change_ports(const config::Config& from, const config::Config& to) {
-    change_devices(ports_, from, to);
-    for (const auto& port : ports_) builder_->set_port(port->name(), port_info(*port));
 }
 
 void Runtime::add_commands() {
@@ -267,90 +248,6 @@ Runtime::View Runtime::view() const {
             *slow_path_,
             *route_feed_,
             builder_->fed_routes()};
-}
-
-std::string Runtime::finish_grace_period() {
-    const auto iterations = [](const auto& worker) { return worker->state().loop.iterations.read(); };
-    std::vector<std::uint64_t> before;
-    for (const auto& worker : workers_.all()) before.push_back(iterations(worker));
-    for (unsigned waited = 0; publisher_->reap() != 0; ++waited) {
-        if (waited == kGraceMs) {
-            std::string stalled;
-            for (std::size_t i = 0; i < before.size(); ++i)
-                if (const auto& worker = workers_.all()[i]; iterations(worker) == before[i])
-                    stalled += " " + std::to_string(worker->state().lcore);
-            return "the worker on lcore" + stalled + " has not come round for 2 s; nothing was applied";
-        }
-        usleep(1000);
-    }
-    return "";
-}
-
-Runtime::ReloadResult Runtime::reload(bool dry_run) {
-    ReloadResult result;
-    result.generation = generation_;
-    config::LoadResult loaded = config::load_file(config_.path);
-    result.diagnostics = std::move(loaded.diagnostics);
-    if (!loaded.config) {
-        result.error = "the file has errors; the running configuration stays";
-        return result;
-    }
-    if (const auto keys = needs_restart(config_, *loaded.config); !keys.empty()) {
-        if (!dry_run) {
-            const std::lock_guard lock(mutex_);
-            restart_pending_ = keys.size();
-        }
-        result.error = "needs a restart, so nothing was applied:";
-        for (const auto& key : keys) result.error += " " + key;
-        return result;
-    }
-    try {
-        // Before the pass, so that a pass which is dropped undoes its changes under the lock too.
-        std::unique_lock lock(mutex_, std::defer_lock);
-        auto pass = builder_->begin(*loaded.config, generation_ + 1);
-        if (dry_run && state_ == State::running) {
-            result.preview = preview_policy(*session_requests_, *publisher_->current(), SnapshotBuilder::lists_of(*pass),
-                                            kPreviewBudget);
-            name_rules(*result.preview, *loaded.config);
-        }
-        lock.lock();
-        result.error = finish_grace_period();
-        if (!result.error.empty()) return result;
-        if (!dry_run) change_ports(config_, *loaded.config);
-        try {
-            builder_->complete(*pass);
-        } catch (...) {
-            if (!dry_run) change_ports(*loaded.config, config_);
-            throw;
-        }
-        if (!dry_run) {
-            publisher_->publish(builder_->commit(std::move(pass)), [this] { builder_->grace_period_over(); });
-            config_ = std::move(*loaded.config);
-            configure_slow_path();
-            restart_pending_ = 0;
-            result.generation = ++generation_;
-        }
-        result.ok = true;
-    } catch (const std::exception& error) {  // also bad_alloc: whatever it was, what runs goes on
-        result.error = error.what();
-    }
-    return result;
-}
-
-std::string Runtime::override_memoize(bool on) {
-    const std::lock_guard lock(mutex_);
-    if (std::string stalled = finish_grace_period(); !stalled.empty()) return stalled;
-    const std::optional<bool> before = builder_->memoize_override();
-    builder_->override_memoize(on == config_.pipeline.memoize ? std::nullopt : std::optional(on));
-    try {
-        auto pass = builder_->begin(config_, generation_);
-        builder_->complete(*pass);
-        publisher_->publish(builder_->commit(std::move(pass)), [this] { builder_->grace_period_over(); });
-    } catch (const std::exception& error) {
-        builder_->override_memoize(before);
-        return error.what();
-    }
-    return finish_grace_period();
 }
 
 void Runtime::request_stop() {
