@@ -60,6 +60,14 @@ void check_closed(const pipeline::LedgerLine& l) {
     CHECK(control::unaccounted(l) == 0);
 }
 
+// Each flow's frame of one sequence number, then all of the next.
+std::vector<Bytes> in_turn(unsigned flows, unsigned each) {
+    std::vector<Bytes> frames;
+    for (std::uint32_t sequence = 0; sequence < each; ++sequence)
+        for (unsigned i = 0; i < flows; ++i) frames.push_back(there(i, sequence));
+    return frames;
+}
+
 }  // namespace
 
 TEST_CASE("owner: every TX queue has one sender, and every worker a way to one", "[handoff]") {
@@ -153,9 +161,7 @@ TEST_CASE("handoff: order inside a session holds", "[handoff]") {
     constexpr unsigned kFlows = 100, kEach = 100;
     HandoffRig rig(4);
     rig.start();
-    std::vector<Bytes> frames;
-    for (std::uint32_t sequence = 0; sequence < kEach; ++sequence)
-        for (unsigned i = 0; i < kFlows; ++i) frames.push_back(there(i, sequence));
+    const auto frames = in_turn(kFlows, kEach);
     const auto out = rig.exchange(rig.west, rig.east, frames, [] {}, 400);
     CHECK(out.size() == frames.size());
     std::map<std::uint32_t, std::uint32_t> next;
@@ -300,9 +306,7 @@ TEST_CASE("handoff: 200 reloads under load lose nothing", "[handoff]") {
     constexpr unsigned kFlows = 200, kEach = 150;
     HandoffRig rig(4);
     rig.start();
-    std::vector<Bytes> frames;
-    for (std::uint32_t sequence = 0; sequence < kEach; ++sequence)
-        for (unsigned i = 0; i < kFlows; ++i) frames.push_back(there(i, sequence));
+    const auto frames = in_turn(kFlows, kEach);
     unsigned reloads = 0;
     const auto reload = [&] {
         if (reloads == 200) return;
