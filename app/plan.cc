@@ -6,10 +6,10 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <rte_lcore.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "config/load.h"
 #include "port/port.h"

@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 #include <rte_eal.h>
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "claims.h"
 
 namespace cachewire::bench {

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include "base/json.h"
+
 
 namespace cachewire::client {
 

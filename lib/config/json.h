@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A load's outcome for programs: `cachewire check --json` and the control socket's `reload` answer with the same
 // object.
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "config/load.h"
 
 namespace cachewire::config {

@@ -13,7 +13,8 @@
 #include <vector>
 
 #include <poll.h>
-#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 
 namespace cachewire::control {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
 
 #include "acl/classifier.h"
+#include "base/json.h"
 #include "config/config.h"
 #include "control/session_requests.h"
 #include "pipeline/snapshot.h"

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "config/config.h"
 #include "config/load.h"
 #include "control/control_socket.h"

@@ -9,7 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
+#include "base/json.h"
+
 
 namespace cachewire::telemetry {
 

@@ -9,7 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include "base/json.h"
+
 
 namespace cachewire::telemetry {
 
