@@ -142,7 +142,7 @@ class Pair {
         }
         ring_->release();
         worker.burst.begin(count);
-        const auto fresh = stages::Rx::fresh_lane<pipeline::Lane>(workers_[0]->rx_queue.port);
+        const auto fresh = stages::Rx::fresh_lane(workers_[0]->rx_queue.port);
         for (unsigned k = 0; k < count; ++k) {
             stages::Rx::begin_lane(worker.burst.lane(static_cast<pipeline::Burst::LaneIndex>(k)), fresh, mbufs[k]);
             if (k < snapshot_->prefetch_header) base::prefetch_write(rte_pktmbuf_mtod(mbufs[k], const void*));

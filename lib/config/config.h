@@ -46,6 +46,7 @@ struct Pipeline {
     std::uint16_t burst = 32;            // 1-256
     std::uint16_t prefetch_header = 8;   // lanes ahead
     std::uint16_t prefetch_session = 0;  // lanes ahead; 0: auto
+    Metadata metadata = Metadata::session;
     bool memoize = true;
     std::uint32_t shadow_check = 0;  // 1 in so many memo hits; 0: none
 };

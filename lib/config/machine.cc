@@ -17,7 +17,7 @@ constexpr Choice<Idle> kIdle[] = {{"poll", Idle::poll}, {"adaptive", Idle::adapt
 constexpr Choice<Placement> kPlacement[] = {
     {"strict", Placement::strict}, {"warn", Placement::warn}, {"ignore", Placement::ignore}};
 constexpr Choice<Dispatch> kDispatch[] = {{"rss", Dispatch::rss}, {"software", Dispatch::software}};
-constexpr Choice<Metadata> kMetadata[] = {{"session", Metadata::session}, {"mbuf_dynfield", std::nullopt}};
+constexpr Choice<Metadata> kMetadata[] = {{"session", Metadata::session}, {"mbuf_dynfield", Metadata::mbuf_dynfield}};
 
 // What YAML itself would take for a number or a boolean: an EAL argument is text, and says so by quotes.
 bool looks_typed(std::string_view text) {
@@ -88,8 +88,7 @@ void read_pipeline(Loading& loading, const Value& value) {
     read_number(reporter, map.get("burst"), pipeline.burst, 1, 256);
     read_bool(reporter, map.get("memoize"), pipeline.memoize);
     read_number(reporter, map.get("shadow_check"), pipeline.shadow_check, 0, 1'000'000'000);
-    Metadata metadata{};
-    read_choice(reporter, map.get("metadata"), metadata, kMetadata);
+    read_choice(reporter, map.get("metadata"), pipeline.metadata, kMetadata);
     const auto prefetch = map.get("prefetch");
     if (!prefetch) return;
     const MapReader distances(reporter, *prefetch, kPrefetch);

@@ -16,6 +16,7 @@ std::vector<std::string> needs_restart(const config::Config& running, const conf
     require(running.memory.mbufs == next.memory.mbufs, "memory.mbufs");
     require(running.memory.mbuf_size == next.memory.mbuf_size, "memory.mbuf_size");
     require(running.memory.mempool_cache == next.memory.mempool_cache, "memory.mempool_cache");
+    require(running.pipeline.metadata == next.pipeline.metadata, "pipeline.metadata");
     require(running.sessions.capacity == next.sessions.capacity, "sessions.capacity");
     require(running.ports.size() == next.ports.size(), "ports");
     if (running.ports.size() != next.ports.size()) return keys;

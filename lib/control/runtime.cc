@@ -186,6 +186,8 @@ void Runtime::start_workers() {
     for (std::size_t i = 0; i < lcores_.size(); ++i) {
         auto state = make_worker_state(lcores_[i], capacity, quotas);
         state->adaptive_idle = config_.workers.idle == config::Idle::adaptive;
+        if (config_.pipeline.metadata == config::Metadata::mbuf_dynfield)
+            state->mbuf_burst = pipeline::make_mbuf_burst();
         builder_->rule_hits().add_worker(state->rules);
         workers_.add(std::move(state), std::move(queues[i]), *publisher_);
     }

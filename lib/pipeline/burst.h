@@ -72,7 +72,7 @@ class LaneSet {
 static_assert(kMaxLanes == 64);
 
 // Where per-packet metadata lives. Stages reach it only through Burst::lane(), as `auto&& lane = burst.lane(i)`, so
-// that another layout can be measured in the same binary without a second copy of any stage.
+// that another layout (mbuf_layout.h) can be measured in the same binary without a second copy of any stage.
 struct LaneMetadata {
     [[nodiscard]] Lane& lane(unsigned i) noexcept { return lanes[i]; }
     std::array<Lane, kMaxLanes> lanes;
@@ -82,6 +82,8 @@ template <class Metadata>
 class BasicBurst {
   public:
     using LaneIndex = LaneSet::Index;
+    static constexpr bool kPrefetchesSessions = true;  // buckets and hot entries
+    static constexpr bool kCountsInHotLine = true;     // a session's packets and bytes, until they are flushed
 
     [[nodiscard]] decltype(auto) lane(LaneIndex i) noexcept { return metadata_.lane(i); }
     [[nodiscard]] net::FlowKey& key(LaneIndex i) noexcept { return keys_[i]; }

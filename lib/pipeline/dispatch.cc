@@ -80,7 +80,7 @@ void prefetch_slot(const Handed& slot) noexcept {
     for (const auto i : burst.live()) {
         Lane& lane = burst.lane(i);
         flags[i] = lane.flags & kLaneRetried;
-        stages::Rx::begin_lane(lane, stages::Rx::fresh_lane<Lane>(lane.in_port), lane.mbuf);
+        stages::Rx::begin_lane(lane, stages::Rx::fresh_lane(lane.in_port), lane.mbuf);
     }
     ParseAgain::run(worker, snapshot, burst);
     for (const auto i : burst.live()) burst.lane(i).flags |= flags[i];

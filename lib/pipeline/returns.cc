@@ -64,7 +64,7 @@ unsigned take_returns(WorkerState& worker, const Snapshot& snapshot, std::uint32
                 break;
             case ReturnKind::retry: {
                 auto&& lane = burst.lane(static_cast<Burst::LaneIndex>(lanes++));
-                stages::Rx::begin_lane(lane, stages::Rx::fresh_lane<Lane>(from.port), from.mbuf);
+                stages::Rx::begin_lane(lane, stages::Rx::fresh_lane(from.port), from.mbuf);
                 break;
             }
         }

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "pipeline/forwarding.h"
+#include "pipeline/receive.h"
 #include "pipeline/returns.h"
 #include "pipeline/tx_flush.h"
 
@@ -66,7 +66,10 @@ bool Worker::iterate() noexcept {
         packets += take_returns(worker, snapshot, returned);
     if (others) packets += take_handed(worker, snapshot);
     if (phase == Phase::running) {
-        for (const RxQueue& queue : rx_queues_) packets += receive(snapshot, queue);
+        if (worker.mbuf_burst != nullptr) [[unlikely]]
+            for (const RxQueue& queue : rx_queues_) packets += receive_by_mbuf(worker, snapshot, queue);
+        else
+            for (const RxQueue& queue : rx_queues_) packets += receive(snapshot, queue);
     }
     if (others) packets += take_sends(worker);
     packets += flush_tx(worker, snapshot);
@@ -82,27 +85,8 @@ bool Worker::iterate() noexcept {
     return true;
 }
 
-// A configured burst over kMaxLanes runs in sub-bursts, and a short one means that the queue is empty.
 unsigned Worker::receive(const Snapshot& snapshot, const RxQueue& queue) noexcept {
-    WorkerState& worker = *state_;
-    const Port& port = snapshot.ports[queue.port];
-    if (!port.attached) [[unlikely]]
-        return 0;
-    worker.rx_queue = queue;
-    worker.rx_queue.ethdev = port.ethdev;  // a device that came back may have another id
-    const unsigned sub_burst = std::min<unsigned>(snapshot.burst, kMaxLanes);
-    unsigned total = 0;
-    do {
-        worker.now_tsc = worker.last_tsc = base::now_tsc();
-        const std::uint64_t before = worker.ledger.rx;
-        Front::run(worker, snapshot, worker.burst);
-        const auto received = static_cast<unsigned>(worker.ledger.rx - before);
-        total += received;
-        if (worker.handoff.workers != 1) hand_over_foreign(worker, snapshot, worker.burst);
-        if (worker.burst.has_work()) Back::run(worker, snapshot, worker.burst);
-        if (received < sub_burst) break;
-    } while (total < snapshot.burst);
-    return total;
+    return pipeline::receive(*state_, snapshot, queue, state_->burst);
 }
 
 // The only system call of a worker, and only where it was asked for. Offline first, so that no reload waits for it.

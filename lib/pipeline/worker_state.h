@@ -12,6 +12,7 @@
 #include "base/seq_lock.h"
 #include "pipeline/burst.h"
 #include "pipeline/handoff.h"
+#include "pipeline/mbuf_layout.h"
 #include "pipeline/punt.h"
 #include "pipeline/snapshot.h"
 #include "port/tx_buffer.h"
@@ -105,6 +106,9 @@ struct WorkerState {
     alignas(base::kCacheLine) PuntCounters punts;
     HandoffCounters handoff_counters;
     base::SeqLock<LedgerLine> published_ledger;
+
+    // `pipeline.metadata: mbuf_dynfield`: what is received is in here and not in `burst`. Null otherwise.
+    std::unique_ptr<MbufBurst> mbuf_burst;
 };
 
 }  // namespace cachewire::pipeline

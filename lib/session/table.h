@@ -87,7 +87,7 @@ class Table {
     // prefetch_bucket(). Gives `put(lane, entry)` the entry that the lane's key may have, its line on the way, or kNone;
     // verify() says whether it has.
     void prefetch_bucket(std::uint32_t hash) const noexcept { index_.prefetch_first(hash); }
-    template <class HashOf, class Put>
+    template <bool kPrefetch = true, class HashOf, class Put>
     void find_candidates(std::uint64_t lanes, unsigned ahead, HashOf&& hash_of, Put&& put) const noexcept;
     [[nodiscard]] Found verify(std::uint32_t candidate, const net::FlowKey& key, std::uint32_t hash) const noexcept {
         if (candidate == kNone) return {kNone, false};
@@ -152,6 +152,18 @@ class Table {
         const unsigned packets = ++entry.packets[direction];
         const std::uint32_t bytes = entry.bytes[direction] += frame_length;
         if ((packets & 0x8000) != 0 || (bytes & 0x80000000) != 0) flush(index);
+        advance(entry, reverse, tcp_flags);
+    }
+    // The same with nothing put off: totals and the rule's hits at once, so a second line of the session for each
+    // packet. For the layout that this table was made to replace (pipeline/mbuf_layout.h).
+    void touch_both_lines(std::uint16_t stamp, std::uint32_t index, bool reverse, std::uint8_t tcp_flags,
+                          std::uint32_t frame_length) noexcept {
+        HotEntry& entry = hot_[index];
+        ColdEntry& statistics = cold_[index];
+        entry.last_seen = stamp;
+        ++statistics.packets[reverse ? 1 : 0];
+        statistics.bytes[reverse ? 1 : 0] += frame_length;
+        if (rule_counters_ != nullptr) rule_counters_->count(statistics.rule, 1, frame_length);
         advance(entry, reverse, tcp_flags);
     }
     // The same for a packet that its own rule has judged and not the session's, so that it counts for that one alone.
@@ -284,11 +296,11 @@ inline void Table::advance(HotEntry& entry, bool reverse, std::uint8_t tcp_flags
     }
 }
 
-template <class HashOf, class Put>
+template <bool kPrefetch, class HashOf, class Put>
 [[gnu::always_inline]] inline void Table::find_candidates(std::uint64_t lanes, unsigned ahead, HashOf&& hash_of,
                                                           Put&& put) const noexcept {
     // Tags only: the first entry that may be it is on its way while the other lanes' tags are matched.
-    std::uint64_t late = ahead >= kMaxLookup ? 0 : lanes & ~std::uint64_t{0} << ahead;
+    std::uint64_t late = ahead >= kMaxLookup || !kPrefetch ? 0 : lanes & ~std::uint64_t{0} << ahead;
     std::uint64_t pending = 0;
     for (std::uint64_t rest = lanes; rest != 0; rest &= rest - 1) {
         if (late != 0) {
@@ -300,9 +312,9 @@ template <class HashOf, class Put>
         const std::uint32_t candidate = index_.first_candidate(hash, kNone);
         put(i, candidate);
         if (candidate != kNone) [[likely]] {
-            base::prefetch_write(hot_ + candidate);
+            if constexpr (kPrefetch) base::prefetch_write(hot_ + candidate);
         } else {
-            index_.prefetch_second(hash);
+            if constexpr (kPrefetch) index_.prefetch_second(hash);
             pending |= rest & -rest;
         }
     }
@@ -311,7 +323,7 @@ template <class HashOf, class Put>
         const auto i = static_cast<unsigned>(__builtin_ctzll(pending));
         const std::uint32_t candidate = index_.second_candidate(hash_of(i), kNone);
         put(i, candidate);
-        if (candidate != kNone) base::prefetch_write(hot_ + candidate);
+        if (kPrefetch && candidate != kNone) base::prefetch_write(hot_ + candidate);
     }
 }
 

@@ -67,7 +67,7 @@ description: "free text: anything"
 eal: ["-l", "0-1", --no-huge, "-m", "512"]
 workers: {lcores: "1-2,5", idle: adaptive, placement: warn, dispatch: software}
 memory: {mbufs: 4096, mbuf_size: 4096, mempool_cache: 0}
-pipeline: {burst: 64, prefetch: {header: 0, session: 4}, metadata: session, memoize: false, shadow_check: 1000}
+pipeline: {burst: 64, prefetch: {header: 0, session: 4}, metadata: mbuf_dynfield, memoize: false, shadow_check: 1000}
 sessions: {capacity: 1000}
 ports:
   - {name: wan, device: "net_tap0,iface=cw0", rxq: 2, txq: auto, rxd: 512, txd: 256, mtu: 9000, promiscuous: true, mac: 12:34:56:10:20:30}
@@ -90,6 +90,7 @@ routes:
     CHECK(c.pipeline.burst == 64);
     CHECK(c.pipeline.prefetch_header == 0);
     CHECK(c.pipeline.prefetch_session == 4);
+    CHECK(c.pipeline.metadata == config::Metadata::mbuf_dynfield);
     CHECK_FALSE(c.pipeline.memoize);
     CHECK(c.pipeline.shadow_check == 1000);
     REQUIRE(c.ports.size() == 3);

@@ -44,8 +44,7 @@ class Runner {
         for (unsigned i = 0; i < arrivals.size(); ++i) {
             mbufs.push_back(make_mbuf(arrivals[i].frame).release());
             pipeline::stages::Rx::begin_lane(burst.lane(static_cast<pipeline::Burst::LaneIndex>(i)),
-                                             pipeline::stages::Rx::fresh_lane<pipeline::Lane>(arrivals[i].port),
-                                             mbufs[i]);
+                                             pipeline::stages::Rx::fresh_lane(arrivals[i].port), mbufs[i]);
         }
         namespace stages = pipeline::stages;
         pass<stages::Parse, stages::Session, stages::Acl, stages::Route, stages::Install, stages::Qos, stages::Tx>(

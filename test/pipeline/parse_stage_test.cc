@@ -35,8 +35,7 @@ struct Rig {
         worker->burst.begin(static_cast<unsigned>(mbufs.size()));
         for (std::size_t i = 0; i < mbufs.size(); ++i) {
             auto& lane = worker->burst.lane(static_cast<pipeline::Burst::LaneIndex>(i));
-            pipeline::stages::Rx::begin_lane(lane, pipeline::stages::Rx::fresh_lane<pipeline::Lane>(0),
-                                             mbufs[i].release());
+            pipeline::stages::Rx::begin_lane(lane, pipeline::stages::Rx::fresh_lane(0), mbufs[i].release());
         }
     }
     void parse() { pipeline::stages::Parse::process(*worker, snapshot, worker->burst); }

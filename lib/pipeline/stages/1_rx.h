@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <type_traits>
 
 namespace cachewire::pipeline::stages {
 
@@ -39,7 +38,7 @@ struct Rx {
 
         const unsigned ahead = snapshot.prefetch_header;
         for (unsigned i = 0; i < std::min(ahead, n); ++i) base::prefetch_read(mbufs[i]);
-        const auto fresh = fresh_lane<std::remove_cvref_t<decltype(burst.lane(0))>>(queue.port);
+        const auto fresh = fresh_lane(queue.port);
         std::uint64_t bytes = 0;
         for (unsigned i = 0; i < n; ++i) {
             if (i + ahead < n) base::prefetch_read(mbufs[i + ahead]);
@@ -78,18 +77,17 @@ struct Rx {
     }
 
     // Returns the frame's length.
-    template <class Lane>
-    static std::uint32_t begin_lane(Lane& lane, const Lane& fresh, rte_mbuf* mbuf) noexcept {
+    static std::uint32_t begin_lane(auto&& lane, const Lane& fresh, rte_mbuf* mbuf) noexcept {
         const std::uint32_t length = frame_length(*mbuf);
         lane = fresh;
         lane.mbuf = mbuf;
         lane.frame_length = length;
+        if constexpr (requires { lane.begin(); }) lane.begin();
         return length;
     }
 
     // What every lane of the burst begins with. It stays in registers: 28 instructions a packet where each lane's
     // fields were set one by one took 42.
-    template <class Lane>
     static Lane fresh_lane(std::uint16_t in_port) noexcept {
         Lane lane{};
         lane.session = kNoSession;

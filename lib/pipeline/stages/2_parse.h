@@ -62,7 +62,7 @@ struct Parse {
             (mbuf->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_GOOD) != 0 ? IpChecksum::good : IpChecksum::unknown;
         if (!quiet || !parser::parse_plain_frame(rte_pktmbuf_mtod(mbuf, const std::uint8_t*), length, checksum, port,
                                                  seed, lane, burst.key(i), drop))
-            drop = parse_rest(*mbuf, port, seed, lane, burst.key(i));
+            drop = parse_rest(*mbuf, port, seed, burst, i);
         if (drop) return refuse(burst, i, *drop);
         // Padding behind the datagram is nobody's: no policer bills it and no session counts it.
         lane.frame_length -= length - lane.l3_offset - lane.l3_length;
@@ -76,10 +76,12 @@ struct Parse {
         return burst.drop(i, reason);
     }
 
+    template <class Burst, class LaneIndex>
     [[gnu::noinline]] static std::optional<DropReason> parse_rest(const rte_mbuf& mbuf, const Port& port,
-                                                                  const net::HashSeed& seed, auto& lane,
-                                                                  net::FlowKey& key) noexcept {
-        return parser::parse_any_frame(frame_of(mbuf), port, seed, lane, key);
+                                                                  const net::HashSeed& seed, Burst& burst,
+                                                                  LaneIndex i) noexcept {
+        auto&& lane = burst.lane(i);
+        return parser::parse_any_frame(frame_of(mbuf), port, seed, lane, burst.key(i));
     }
 
     static Frame frame_of(const rte_mbuf& mbuf) noexcept {

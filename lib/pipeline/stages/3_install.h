@@ -28,8 +28,13 @@ struct Install {
                 if ((flags & kLaneInstall) == 0) count_apart(worker, snapshot, burst, i);
                 continue;
             }
-            sessions.touch_at(stamp, lane.session, (flags & kLaneReverse) != 0, own_tcp_flags(burst.key(i)),
-                              lane.frame_length);
+            const bool reverse = (flags & kLaneReverse) != 0;
+            const std::uint8_t tcp_flags = own_tcp_flags(burst.key(i));
+            if constexpr (Burst::kCountsInHotLine)
+                sessions.touch_at(stamp, lane.session, reverse, tcp_flags, lane.frame_length);
+            else
+                sessions.touch_both_lines(sessions.stamp(burst.timestamp(i)), lane.session, reverse, tcp_flags,
+                                          lane.frame_length);
         }
         if ((flags_seen & kLaneInstall) == 0) return;
         burst.filter([&](auto i) {

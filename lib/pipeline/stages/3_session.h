@@ -102,7 +102,8 @@ struct Session {
         }
         looking.add(i);
         tcp_flags |= key.tcp_flags;
-        if (i < snapshot.prefetch_session) worker.sessions->prefetch_bucket(lane.hash);
+        if constexpr (Burst::kPrefetchesSessions)
+            if (i < snapshot.prefetch_session) worker.sessions->prefetch_bucket(lane.hash);
         return true;
     }
 
@@ -110,7 +111,7 @@ struct Session {
     template <class Burst>
     [[gnu::always_inline]] static void find_candidates(WorkerState& worker, const Snapshot& snapshot, Burst& burst,
                                                        LaneSet looking) noexcept {
-        worker.sessions->find_candidates(
+        worker.sessions->find_candidates<Burst::kPrefetchesSessions>(
             looking.bits(), snapshot.prefetch_session, [&](unsigned i) { return burst.lane(i).hash; },
             [&](unsigned i, std::uint32_t candidate) { burst.lane(i).session = candidate; });
     }
