@@ -10,13 +10,20 @@ namespace cachewire::bench {
 
 struct Options {
     bool quick = false;
-    bool sweep = false;  // session: prefetch distances and burst sizes
+    bool sweep = false;                    // session: prefetch distances and burst sizes
     std::string prefixes_v4, prefixes_v6;  // fib: files with a prefix a line; empty: drawn
     unsigned pairs = 4000;
-    unsigned only_slices =
-        0;  // run this many slices of the last variant alone, for an instruction count under callgrind
+    bool cachesim = false;       // also simulated misses by stage, of claims that have some
+    bool cachesim_only = false;  // those, and no cycles
+    // Run this many slices of one variant alone, for callgrind. flows and session: of the last one.
+    unsigned only_slices = 0;
+    std::string only_variant;
 };
 
+// Per-packet metadata in a descriptor and the session, against the same in mbuf dynamic fields.
+std::vector<Result> layout(const Options& options);
+// A forwarder as one writes it first, one with a descriptor, and the shipped one, for 100 tenants.
+std::vector<Result> scenarios(const Options& options);
 // The whole path of 64-byte packets against receive-and-send on the same ports.
 std::vector<Result> flows(const Options& options);
 // Packets handed to another lcore as descriptors against pointers alone, and what the rings cost.

@@ -4,7 +4,6 @@
 // sessions, a packet each; then packets of sessions chosen uniformly from 1 k, 100 k and 1 M; and from 1 M while a
 // thousand routes a second change.
 #include <cstdint>
-#include <cstring>
 #include <iterator>
 #include <random>
 #include <string>
@@ -13,11 +12,9 @@
 
 #include "claims.h"
 #include "control/route_feed.h"
-#include "net/checksum.h"
-#include "net/headers.h"
 #include "net/prefix.h"
 #include "rig.h"
-#include "support/packet_builder.h"
+#include "traffic.h"
 
 namespace cachewire::bench {
 
@@ -25,9 +22,8 @@ namespace {
 
 constexpr unsigned kFlows = 4096;
 
-std::string configuration(unsigned capacity) {
-    std::string text = R"(version: 1
-ports:
+std::string configuration(unsigned capacity, bool memoize = true) {
+    std::string text = fmt::format("version: 1\npipeline: {{memoize: {}}}\n", memoize) + R"(ports:
   - {name: west, device: "net_ring_west"}
   - {name: east, device: "net_ring_east"}
 tenants:
@@ -56,42 +52,12 @@ acl:
     return text;
 }
 
-std::vector<std::vector<std::uint8_t>> traffic() {
-    std::vector<std::vector<std::uint8_t>> frames;
-    for (unsigned i = 0; i < kFlows; ++i) {
-        const std::string src = fmt::format("10.0.{}.{}", 1 + i / 250 % 250, 1 + i % 250);
-        const std::string dst = fmt::format("198.18.{}.{}", i * 7 % 256, 1 + i % 250);
-        frames.push_back(test::PacketBuilder()
-                             .eth()
-                             .ip4(src, dst)
-                             .udp(static_cast<std::uint16_t>(1024 + i), 53)
-                             .payload(18)
-                             .bytes());
-    }
-    return frames;
-}
-
-// The frame becomes one of flow `id`: other addresses and another source port.
-void set_flow(std::vector<std::uint8_t>& frame, std::uint32_t id) {
-    std::uint8_t* ip = frame.data() + net::kEthernetBytes;
-    const std::uint32_t source = __builtin_bswap32(0x0a010000 + id);
-    const std::uint32_t destination = __builtin_bswap32(0xc6120000 + (id * 2654435761u >> 16));
-    const auto port = static_cast<std::uint16_t>(id * 7);
-    std::memcpy(ip + 12, &source, sizeof source);
-    std::memcpy(ip + 16, &destination, sizeof destination);
-    std::memcpy(ip + net::kIp4Bytes, &port, sizeof port);
-    std::memset(ip + net::kIp4Bytes + 6, 0, 2);  // no UDP checksum
-    std::memset(ip + 10, 0, 2);
-    const std::uint16_t sum = net::checksum({ip, net::kIp4Bytes});
-    std::memcpy(ip + 10, &sum, sizeof sum);
-}
-
 // A rig whose `sessions` sessions exist already and are chosen from at random.
 class RandomSessions {
   public:
-    explicit RandomSessions(unsigned sessions, const std::string& name = "flows")
+    explicit RandomSessions(unsigned sessions, const std::string& name = "flows", bool memoize = true)
         : sessions_(sessions),
-          rig_(name + std::to_string(sessions), configuration(2 * sessions), traffic(),
+          rig_(name + std::to_string(sessions), configuration(2 * sessions, memoize), udp_frames(kFlows),
                [this](Rig::Frames& frames) { choose(frames); }) {
         for (unsigned i = 0; i < sessions; i += kFlows) rig_.pipeline();
         in_order_ = false;
@@ -99,6 +65,9 @@ class RandomSessions {
     RandomSessions(const RandomSessions&) = delete;
     RandomSessions& operator=(const RandomSessions&) = delete;
     Slice pipeline() { return rig_.pipeline(); }
+    Slice by_stage() { return rig_.by_stage(); }
+    // From here on every packet begins a session, as many as there are to be.
+    void begin_anew() { in_order_ = true, next_ = sessions_, sessions_ = ~0u; }
     // At ten million packets a second a thousand changes a second, published twenty times a second, are fifty changes
     // in half a million packets.
     Slice pipeline_with_route_changes() {
@@ -136,6 +105,27 @@ class RandomSessions {
     Rig rig_;
 };
 
+// For the simulator. Frames wait in the last level, where refill() has left them.
+constexpr const char* kSimulated[] = {"memo hit, 4096 sessions", "memo hit, 50 k sessions", "memoize: false",
+                                      "new sessions"};
+constexpr unsigned kSimulatedSlices = 4;
+
+void run_simulated(const std::string& variant, unsigned slices) {
+    const bool few = variant == kSimulated[0];
+    RandomSessions rig(few ? kFlows : 50000, "simulated", variant != kSimulated[2]);
+    if (variant == kSimulated[3]) rig.begin_anew();
+    for (unsigned i = 0; i < slices; ++i) rig.by_stage();
+}
+
+std::vector<Result> simulate_all() {
+    std::vector<Result> results;
+    for (const char* variant : kSimulated) {
+        results.push_back({.name = variant, .stages = simulate("flows", variant, kSimulatedSlices, kFlows)});
+        print_costs(fmt::format("flows, {}", variant), results.back().stages);
+    }
+    return results;
+}
+
 void print_stages(const pipeline::WorkerState& worker) {
     fmt::print("\nstage      cycles/packet  packets/burst   (mean, the two readings of the TSC included)\n");
     for (std::size_t i = 0; i < pipeline::kStages; ++i) {
@@ -150,26 +140,33 @@ void print_stages(const pipeline::WorkerState& worker) {
 }  // namespace
 
 std::vector<Result> flows(const Options& options) {
-    Rig rig("flows", configuration(65536), traffic());
+    if (!options.only_variant.empty())
+        return run_simulated(options.only_variant, options.only_slices), std::vector<Result>{};
+    if (options.cachesim_only) return simulate_all();
+    Rig rig("flows", configuration(65536), udp_frames(kFlows));
     if (options.only_slices != 0) {
         for (unsigned i = 0; i < options.only_slices; ++i) rig.pipeline();  // the first one makes the sessions
         fmt::print("{} packets through the pipeline\n", options.only_slices * kFlows);
         return {};
     }
     RandomSessions few(1000), many(100000), million(1000000), changing(1000000, "churn");
-    const auto results = measure({{"io loop", [&] { return rig.io(); }},
-                                  {"4096 sessions in turn", [&] { return rig.pipeline(); }},
-                                  {"1 k sessions, random", [&] { return few.pipeline(); }},
-                                  {"100 k sessions, random", [&] { return many.pipeline(); }},
-                                  {"1 M sessions, random", [&] { return million.pipeline(); }},
-                                  {"1 M, routes change", [&] { return changing.pipeline_with_route_changes(); }}},
-                                 options.quick ? 1000 : options.pairs);
+    auto results = measure({{"io loop", [&] { return rig.io(); }},
+                            {"4096 sessions in turn", [&] { return rig.pipeline(); }},
+                            {"1 k sessions, random", [&] { return few.pipeline(); }},
+                            {"100 k sessions, random", [&] { return many.pipeline(); }},
+                            {"1 M sessions, random", [&] { return million.pipeline(); }},
+                            {"1 M, routes change", [&] { return changing.pipeline_with_route_changes(); }}},
+                           options.quick ? 1000 : options.pairs);
     print_table("flows: whole path, 64 B, one worker", results);
     fmt::print("4096 sessions above the io loop: {:.1f} cycles a packet; 1 M against 1 k sessions: {:.2f}x\n",
                results[1].difference, results[4].cycles_per_packet / results[2].cycles_per_packet);
     fmt::print("1 M sessions while 1000 routes a second change: {:.2f}x; {} publications, {} packets looked up anew\n",
                results[5].cycles_per_packet / results[4].cycles_per_packet, changing.flushes(), changing.stale());
     print_stages(rig.worker());
+    if (options.cachesim) {
+        const auto simulated = simulate_all();
+        results.insert(results.end(), simulated.begin(), simulated.end());
+    }
     return results;
 }
 

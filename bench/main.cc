@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // cachewire-bench CLAIM: runs one claim, or all, and prints the tables. EAL is started here: with 2 MB pages where the
 // machine has some free, without otherwise, and the table says which.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -9,20 +12,24 @@
 
 #include <fmt/format.h>
 #include <rte_eal.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "claims.h"
+#include "report.h"
 
 namespace cachewire::bench {
 
 void print_table(const std::string& title, const std::vector<Result>& results) {
-    fmt::print("\n{}\n{:<24} {:>8} {:>14} {:>8} {:>7} {:>12}\n", title, "variant", "Mpps", "cycles/packet", "spread",
-               "ratio", "difference");
+    std::size_t width = 24;
+    for (const auto& r : results) width = std::max(width, r.name.size());
+    fmt::print("\n{}\n{:<{}} {:>8} {:>14} {:>8} {:>7} {:>12}\n", title, "variant", width, "Mpps", "cycles/packet",
+               "spread", "ratio", "difference");
     for (const auto& r : results)
-        fmt::print("{:<24} {:>8.2f} {:>14.1f} {:>8.1f} {:>7.3f} {:>12.1f}\n", r.name, r.mpps, r.cycles_per_packet,
-                   r.spread, r.ratio, r.difference);
+        fmt::print("{:<{}} {:>8.2f} {:>14.1f} {:>8.1f} {:>7.3f} {:>12.1f}\n", r.name, width, r.mpps,
+                   r.cycles_per_packet, r.spread, r.ratio, r.difference);
 }
 
 namespace {
@@ -33,52 +40,81 @@ bool free_huge_pages() {
     return (file >> pages) && pages >= 512;
 }
 
-void start_eal(bool huge) {
-    std::vector<std::string> arguments = {
-        "cachewire-bench", "-l",          "0",  "--no-pci", "--no-telemetry", "--file-prefix",
-        "cachewire-bench", "--log-level", "*:4"};
-    if (!huge) arguments.insert(arguments.end(), {"--no-huge", "-m", "1024"});
+// `simulated`: under valgrind, with the same code on every machine.
+void start_eal(bool huge, bool simulated) {
+    std::vector<std::string> arguments = {"cachewire-bench", "-l",          "0",  "--no-pci",
+                                          "--no-telemetry",  "--log-level", "*:4"};
+    // Nothing that a second one beside this one would find or that stays when it has ended.
+    if (huge) {
+        arguments.push_back("--in-memory");
+    } else {
+        arguments.insert(arguments.end(), {"--no-huge", "-m", "1024", "--no-shconf", "--file-prefix",
+                                           fmt::format("cachewire-bench-{}", getpid())});
+    }
+    if (simulated) arguments.push_back("--force-max-simd-bitwidth=64");
     std::vector<char*> argv;
     for (auto& argument : arguments) argv.push_back(argument.data());
     if (rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0) throw std::runtime_error("EAL does not start");
 }
 
-nlohmann::ordered_json to_json(const std::string& claim, const std::vector<Result>& results) {
-    nlohmann::ordered_json variants = nlohmann::ordered_json::array();
-    for (const auto& r : results)
-        variants.push_back({{"name", r.name},
-                            {"mpps", r.mpps},
-                            {"cycles_per_packet", r.cycles_per_packet},
-                            {"spread", r.spread},
-                            {"ratio", r.ratio}});
-    return {{"claim", claim}, {"machine", fmt::format("{} MHz TSC", base::tsc_hz() / 1000000)}, {"variants", variants}};
+using Claims = std::map<std::string, std::vector<Result> (*)(const Options&)>;
+
+// Each claim in a process of its own: devices of rings live as long as a process, and DPDK has room for 32.
+nlohmann::ordered_json run_all(const Claims& claims, const Options& options) {
+    const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+    const std::string file =
+        (std::filesystem::temp_directory_path() / fmt::format("cachewire-bench-{}.json", getpid())).string();
+    std::string flags = options.quick ? " --quick" : "";
+    if (options.cachesim) flags += options.cachesim_only ? " --cachesim-only" : " --cachesim";
+    if (!options.prefixes_v4.empty()) flags += fmt::format(" --prefixes-v4 '{}'", options.prefixes_v4);
+    if (!options.prefixes_v6.empty()) flags += fmt::format(" --prefixes-v6 '{}'", options.prefixes_v6);
+    auto all = nlohmann::ordered_json::array();
+    for (const auto& [name, function] : claims) {
+        const std::string command = fmt::format("{} {} --json {}{}", self, name, file, flags);
+        std::fflush(stdout);
+        if (std::system(command.c_str()) != 0) throw std::runtime_error("claim " + name + " failed");
+        all.push_back(nlohmann::ordered_json::parse(std::ifstream(file)));
+    }
+    std::filesystem::remove(file);
+    return all;
+}
+
+nlohmann::ordered_json run_one(const std::string& claim, const Claims& claims, const Options& options) {
+    const bool simulated = options.only_slices != 0;
+    const bool huge = !simulated && free_huge_pages();
+    start_eal(huge, simulated);
+    fmt::print("{} pages, TSC {} MHz\n", huge ? "2 MB" : "4 KB", base::tsc_hz() / 1000000);
+    auto document = to_json(claim, claims.at(claim)(options));
+    rte_eal_cleanup();
+    return document;
 }
 
 int run(int argc, char** argv) {
     CLI::App app{"Measures what cachewire claims; variants take turns in one process."};
-    const std::map<std::string, std::vector<Result> (*)(const Options&)> claims = {
-        {"acl", acl}, {"fib", fib}, {"flows", flows}, {"handoff", handoff}, {"memo", memo}, {"session", session}};
+    const Claims claims = {{"acl", acl},       {"fib", fib},   {"flows", flows},         {"handoff", handoff},
+                           {"layout", layout}, {"memo", memo}, {"scenarios", scenarios}, {"session", session}};
     Options options;
-    std::string claim, json;
+    std::string claim, json, png;
     std::vector<std::string> names = {"all"};
     for (const auto& [name, function] : claims) names.push_back(name);
     app.add_option("CLAIM", claim)->required()->check(CLI::IsMember(names));
     app.add_flag("--quick", options.quick, "at most 60 s a claim");
     app.add_flag("--sweep", options.sweep, "of session: look-ups by prefetch distance and burst size, nothing else");
+    app.add_flag("--cachesim", options.cachesim,
+                 "of flows, layout, scenarios: also instructions and simulated misses by stage (valgrind)");
+    app.add_flag("--cachesim-only", options.cachesim_only, "the same and no cycles");
     app.add_option("--prefixes-v4", options.prefixes_v4, "of fib: a file with a prefix a line");
     app.add_option("--prefixes-v6", options.prefixes_v6, "of fib: the same");
     app.add_option("--json", json, "write the results there");
-    app.add_option("--only-slices", options.only_slices, "run N slices of the last variant alone, for callgrind");
+    app.add_option("--plot", png, "draw the results there, a PNG (gnuplot)");
+    app.add_option("--only-slices", options.only_slices, "run N slices of one variant alone, for callgrind");
+    app.add_option("--only-variant", options.only_variant, "which one");
     CLI11_PARSE(app, argc, argv);
+    options.cachesim |= options.cachesim_only;
 
-    const bool huge = free_huge_pages();
-    start_eal(huge);
-    fmt::print("{} pages, TSC {} MHz\n", huge ? "2 MB" : "4 KB", base::tsc_hz() / 1000000);
-    nlohmann::ordered_json all = nlohmann::ordered_json::array();
-    for (const auto& [name, function] : claims)
-        if (claim == "all" || claim == name) all.push_back(to_json(name, function(options)));
-    if (!json.empty()) std::ofstream(json) << (all.size() == 1 ? all[0] : all).dump(2) << '\n';
-    rte_eal_cleanup();
+    const auto document = claim == "all" ? run_all(claims, options) : run_one(claim, claims, options);
+    if (!json.empty()) write_json(json, document);
+    if (!png.empty()) plot(png, document);
     return 0;
 }
 

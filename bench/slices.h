@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "cachesim.h"
+
 namespace cachewire::bench {
 
 struct Slice {
@@ -22,11 +24,12 @@ struct Variant {
 
 struct Result {
     std::string name;
-    double cycles_per_packet = 0;  // median over the slices
-    double spread = 0;             // half the distance between the quartiles, in cycles
-    double mpps = 0;               // from the median, at the TSC's rate
-    double ratio = 1;              // median of (this slice / the first variant's slice beside it)
-    double difference = 0;         // median of (this slice - the first variant's slice beside it), cycles a packet
+    double cycles_per_packet = 0;   // median over the slices
+    double spread = 0;              // half the distance between the quartiles, in cycles
+    double mpps = 0;                // from the median, at the TSC's rate
+    double ratio = 1;               // median of (this slice / the first variant's slice beside it)
+    double difference = 0;          // median of (this slice - the first variant's slice beside it), cycles a packet
+    std::vector<StageCost> stages;  // simulated, where --cachesim asked for it
 };
 
 std::vector<Result> measure(const std::vector<Variant>& variants, unsigned pairs);
