@@ -79,7 +79,7 @@ route::NextHop content(const Registry& registry, const NextHopKey& key, const pi
 bool is_up(const pipeline::Snapshot& snapshot, std::uint16_t next_hop) {
     const route::NextHop& hop = snapshot.next_hops[next_hop];
     if (hop.kind != route::NextHopKind::forward && hop.kind != route::NextHopKind::unresolved) return false;
-    return !hop.failed && hop.port < snapshot.ports.size() && snapshot.ports[hop.port].admin_up;
+    return !hop.failed && hop.port < snapshot.ports.size() && snapshot.ports[hop.port].sends;
 }
 
 }  // namespace

@@ -113,6 +113,7 @@ class SnapshotBuilder::Pass {
             port.txq = info.txq;
             port.attached = info.attached;
             port.admin_up = info.attached && config.ports[i].admin_up;
+            port.sends = port.admin_up && info.link;
             port.partial_checksums = info.traits.partial_checksums;
             port.sends_chains = info.traits.sends_chains;
             port.max_frame_bytes = info.traits.max_frame_bytes;

@@ -22,6 +22,7 @@ struct PortInfo {  // of a started port
     net::Mac mac;
     port::PortTraits traits{};
     bool attached = true;
+    bool link = true;
 };
 
 class SnapshotBuilder {

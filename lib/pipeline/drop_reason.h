@@ -66,6 +66,7 @@ namespace cachewire::pipeline {
     X(frame_oversize,        "longer than the port's MTU and its headers; the device may have cut it")                  \
     X(tx_chained,            "in several buffers, which the egress device can't send, and too long for one")            \
     X(port_down,             "the port it came from or goes to is administratively down or gone")                   \
+    X(link_down,             "the port it goes to has no link")                                                         \
     X(shutdown,              "still held when the drain at shutdown ran out of time")
 // clang-format on
 

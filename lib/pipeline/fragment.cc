@@ -9,6 +9,7 @@
 
 #include "net/checksum.h"
 #include "net/headers.h"
+#include "pipeline/port_state.h"
 
 namespace cachewire::pipeline {
 
@@ -105,7 +106,7 @@ void write_piece(const Lane& lane, const route::NextHop& hop, const Cut& cut, un
 
 std::optional<DropReason> send_in_pieces(WorkerState& worker, const Snapshot& snapshot, const Lane& lane) noexcept {
     const route::NextHop& hop = snapshot.next_hops[lane.next_hop];
-    if (!snapshot.ports[hop.port].admin_up) return DropReason::port_down;
+    if (const Port& port = snapshot.ports[hop.port]; !port.sends) return why_not_sent(port);
     Cut cut;
     if (!plan(lane, hop, cut)) return DropReason::mtu_exceeded;
     const unsigned count = pieces(cut);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "pipeline/dispatch.h"
 #include "pipeline/forwarding.h"
+#include "pipeline/port_state.h"
 
 namespace cachewire::pipeline {
 
@@ -22,13 +23,15 @@ void count_drop(WorkerState& worker, std::uint16_t tenant, DropReason reason, un
 
 void transmit(WorkerState& worker, const Snapshot& snapshot, const Return& from) noexcept {
     ++worker.ledger.originated;
-    const bool up = from.port < snapshot.ports.size() && snapshot.ports[from.port].admin_up;
-    if (up && worker.tx[from.port].push(from.mbuf)) {
+    const Port* port = from.port < snapshot.ports.size() ? &snapshot.ports[from.port] : nullptr;
+    const bool sends = port != nullptr && port->sends;
+    if (sends && worker.tx[from.port].push(from.mbuf)) {
         ++worker.ledger.held;
         return;
     }
-    if (up) worker.ports[from.port].tx_dropped.add(1);
-    count_drop(worker, from.tenant, up ? DropReason::tx_full : DropReason::port_down);
+    if (sends) worker.ports[from.port].tx_dropped.add(1);
+    const DropReason reason = port == nullptr ? DropReason::port_down : why_not_sent(*port);
+    count_drop(worker, from.tenant, sends ? DropReason::tx_full : reason);
     rte_pktmbuf_free(from.mbuf);
 }
 

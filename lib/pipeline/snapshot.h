@@ -58,6 +58,7 @@ struct Port {
     net::Mac mac;  // frames for other unicast addresses are dropped
     bool admin_up = true;
     bool attached = true;            // false: the device is gone; no worker touches it, and admin_up is false too
+    bool sends = true;               // up, and its link is; else why_not_sent() (port_state.h) is what TX drops as
     bool partial_checksums = false;  // peers in this machine leave L4 checksums to a NIC that isn't there
     bool sends_chains = true;        // the device takes packets in several buffers
     std::uint32_t max_frame_bytes = UINT32_MAX;  // the device hands over longer frames too, perhaps cut

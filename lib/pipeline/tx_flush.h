@@ -4,12 +4,13 @@
 // ledger. What a device does not take stays held. Called by the worker alone, also while draining.
 #include <cstdint>
 
+#include "pipeline/port_state.h"
 #include "pipeline/snapshot.h"
 #include "pipeline/worker_state.h"
 
 namespace cachewire::pipeline {
 
-// A port went down with packets in its buffer. Whose they were is not kept, so they count under tenant "".
+// A port or its link went down with packets in its buffer. Whose they were is not kept, so they count under tenant "".
 inline void drop_held(WorkerState& worker, std::uint16_t port, DropReason reason) noexcept {
     const unsigned n = worker.tx[port].discard();
     worker.ledger.held -= n;
@@ -42,8 +43,8 @@ inline unsigned flush_tx(WorkerState& worker, const Snapshot& snapshot) noexcept
     for (std::uint16_t p = 0; p < snapshot.ports.size(); ++p) {
         if (worker.tx[p].size() == 0) continue;
         const Port& port = snapshot.ports[p];
-        if (!port.admin_up) {
-            drop_held(worker, p, DropReason::port_down);
+        if (!port.sends) {
+            drop_held(worker, p, why_not_sent(port));
             continue;
         }
         if (worker.handoff.workers != 1 && worker.handoff.send_out[p] != nullptr) {

@@ -156,7 +156,7 @@ TEST_CASE("pieces: all or none", "[pipeline]") {
         CHECK(rig.worker->tx[0].size() == 0);
     }
     SECTION("the port is down") {
-        rig.snapshot.ports[0].admin_up = false;
+        rig.snapshot.ports[0].admin_up = rig.snapshot.ports[0].sends = false;
         CHECK(rig.send(frame, 500) == DropReason::port_down);
     }
     CHECK(rig.worker->ledger.originated == rig.worker->tx[0].size() % (port::kTxBufferSize - 2));

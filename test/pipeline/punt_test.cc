@@ -195,7 +195,7 @@ TEST_CASE("returns: a frame of ours is originated, and dropped by name where it 
     CHECK(rig.worker->ledger.originated == 1);
     CHECK(rig.worker->ledger.held == 1);
     CHECK(rig.worker->tx[1].size() == 1);
-    rig.snapshot.ports[0].admin_up = false;
+    rig.snapshot.ports[0].admin_up = rig.snapshot.ports[0].sends = false;
     rig.give(own(0));
     rig.give(own(9));  // a port of no snapshot any more
     CHECK(rig.take() == 2);

@@ -155,18 +155,36 @@ TEST_CASE("tx stage: no headroom for a longer header is a named drop", "[pipelin
     CHECK(rig.worker->tx[0].size() == 0);
 }
 
+TEST_CASE("tx stage: a port without a link takes nothing, and keeps nothing that waits", "[pipeline]") {
+    TxRig rig;
+    const Bytes in = packet(kShapes[0], 64).bytes();
+    test::MbufPtr mbuf = test::make_mbuf(in);
+    rig.snapshot.ports[0].sends = false;
+    rig.begin_lane(mbuf.get(), 14, static_cast<std::uint16_t>(in.size() - 14), false, 1);
+    rig.run<stages::Tx>();
+    CHECK(rig.fate(0) == "link_down");
+    CHECK(rig.worker->tx[0].size() == 0);
+
+    rig.worker->tx[0].push(test::make_mbuf(in).release());
+    rig.worker->ledger.held = 1;
+    CHECK(flush_tx(*rig.worker, rig.snapshot) == 0);
+    CHECK(rig.worker->ledger.held == 0);
+    CHECK(rig.worker->tenants[kNoTenant].drops[static_cast<unsigned>(DropReason::link_down)].read() == 1);
+    CHECK(rig.worker->ports[0].tx_dropped.read() == 1);
+}
+
 TEST_CASE("tx stage: a port that is down and a buffer that is full are named drops", "[pipeline]") {
     const unsigned before = (test::test_pool(), test::mbufs_in_use());
     {
         TxRig rig;
         const Bytes in = packet(kShapes[0], 64).bytes();
-        rig.snapshot.ports[0].admin_up = false;
+        rig.snapshot.ports[0].admin_up = rig.snapshot.ports[0].sends = false;
         test::MbufPtr mbuf = test::make_mbuf(in);
         rig.begin_lane(mbuf.get(), 14, static_cast<std::uint16_t>(in.size() - 14), false, 1);
         rig.run<stages::Tx>();
         CHECK(rig.fate(0) == "port_down");
 
-        rig.snapshot.ports[0].admin_up = true;
+        rig.snapshot.ports[0].admin_up = rig.snapshot.ports[0].sends = true;
         while (rig.worker->tx[0].size() < port::kTxBufferSize) rig.worker->tx[0].push(test::make_mbuf(in).release());
         rig.begin_lane(mbuf.get(), 14, static_cast<std::uint16_t>(in.size() - 14), false, 1);
         rig.run<stages::Tx>();
@@ -227,7 +245,7 @@ TEST_CASE("tx flush: held becomes sent, counted by port, and what the device lef
         CHECK(flush_tx(*rig.worker, rig.snapshot) == 0);
         CHECK(rig.worker->ledger.held == 2);
 
-        rig.snapshot.ports[0].admin_up = false;
+        rig.snapshot.ports[0].admin_up = rig.snapshot.ports[0].sends = false;
         CHECK(flush_tx(*rig.worker, rig.snapshot) == 0);
         CHECK(rig.worker->ledger.held == 0);
         CHECK(rig.worker->ledger.dropped == 2);

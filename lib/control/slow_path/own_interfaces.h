@@ -25,7 +25,7 @@ struct OwnInterface {
     std::array<std::uint8_t, 8> tags{};  // as they stand behind the MAC addresses
     std::uint8_t tag_bytes = 0;
     std::vector<config::InterfaceAddress> addresses;
-    bool up = false;  // its port is
+    bool up = false;  // its port sends
 
     // To those on its link.
     [[nodiscard]] bool looks_like(const OwnInterface& other) const noexcept;

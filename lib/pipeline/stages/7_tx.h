@@ -16,6 +16,7 @@
 #include "pipeline/mss_clamp.h"
 #include "pipeline/partial_checksum.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/port_state.h"
 #include "pipeline/snapshot.h"
 #include "pipeline/worker_state.h"
 #include "route/next_hop.h"
@@ -43,7 +44,7 @@ struct Tx {
             auto&& lane = burst.lane(i);
             const route::NextHop& next_hop = next_hops[lane.next_hop];
             const Port& port = ports[next_hop.port];
-            if (!port.admin_up) return burst.drop(i, DropReason::port_down);
+            if (!port.sends) return burst.drop(i, why_not_sent(port));
             if (!rewrite(lane, next_hop)) return burst.drop(i, DropReason::headers_chained);
             if (lane.mbuf->nb_segs != 1 && !port.sends_chains && !make_linear(lane.mbuf)) [[unlikely]]
                 return burst.drop(i, DropReason::tx_chained);
