@@ -145,6 +145,80 @@ TEST_CASE("neighbors: a gateway that fails is asked for all the time and comes b
     CHECK(rig.table.all().empty());
 }
 
+TEST_CASE("neighbors: behind a link that was away all are asked for at once, and serve until they fail", "[neighbor]") {
+    Rig rig;
+    const auto on_interface_0 = [](const NeighborKey& key) { return key.interface == 0; };
+    rig.need(host(1));
+    rig.reply(host(1));
+    rig.need(host(2));
+    rig.reply(host(2));
+    rig.need(host(3, 1));  // on another link
+    rig.reply(host(3, 1));
+    rig.table.set_permanent({{host(4), kMac}}, rig.now);
+    rig.count();
+    rig.group = rig.alone = rig.bound = 0;
+    rig.table.doubt(on_interface_0, rig.now);
+    rig.pass(100);
+    CHECK(rig.group == 2);
+    CHECK(rig.alone == 0);
+    CHECK(rig.table.find(host(1))->has_mac);
+    rig.reply(host(1), kOther);
+    CHECK(rig.bound == 1);
+    CHECK(rig.last == kOther);
+    CHECK(rig.phase(host(1)) == Phase::reachable);
+    rig.pass(5000);
+    CHECK(rig.group == 4);  // three times for the one that is silent
+    CHECK(rig.phase(host(2)) == Phase::failed);
+    CHECK_FALSE(rig.table.find(host(2))->has_mac);
+    CHECK(rig.phase(host(3, 1)) == Phase::reachable);
+    CHECK(rig.phase(host(4)) == Phase::permanent);
+    // Back at once for whoever needs it, not after the 20 s that a failure is remembered.
+    rig.table.doubt(on_interface_0, rig.now);
+    rig.pass(100);
+    CHECK(rig.table.find(host(2)) == nullptr);
+    CHECK(rig.need(host(2)) == Need::waiting);
+}
+
+TEST_CASE("neighbors: questions that went nowhere are asked again at once when the link is there", "[neighbor]") {
+    Rig rig;
+    rig.need(host(1));
+    rig.pass(2500);
+    CHECK(rig.group == 3);
+    rig.table.doubt([](const NeighborKey&) { return true; }, rig.now);
+    rig.pass(100);
+    CHECK(rig.group == 4);
+    rig.pass(2500);  // and as often as if they were the first
+    CHECK(rig.phase(host(1)) == Phase::incomplete);
+    CHECK(rig.group == 6);
+}
+
+TEST_CASE("neighbors: a gateway that has failed is asked for at once when its link is back", "[neighbor]") {
+    Rig rig;
+    rig.table.set_wanted({host(1)}, rig.now);
+    rig.pass(4500);
+    REQUIRE(rig.phase(host(1)) == Phase::failed);
+    rig.group = 0;
+    rig.table.doubt([](const NeighborKey&) { return true; }, rig.now);
+    rig.pass(100);
+    CHECK(rig.group == 1);
+}
+
+TEST_CASE("neighbors: a full table is asked for in half a second, not in one burst", "[neighbor]") {
+    Rig rig;
+    for (std::uint32_t n = 1; n <= 4000; ++n) {
+        rig.table.hear(host(n), {.mac = kMac, .creates = true}, rig.now);
+        rig.count();
+    }
+    rig.group = 0;
+    rig.table.doubt([](const NeighborKey&) { return true; }, rig.now);
+    rig.table.tick(rig.now, 100000);
+    rig.count();
+    CHECK(rig.group == 16);
+    rig.table.tick(rig.now + 250, 100000);
+    rig.count();
+    CHECK(rig.group == 4000);
+}
+
 TEST_CASE("neighbors: what changes an entry is what RFC 4861 7.2.5 lets change it", "[neighbor]") {
     struct Case {
         const char* what;

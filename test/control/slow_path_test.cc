@@ -93,6 +93,14 @@ struct Rig {
     std::uint16_t port(const char* name) const { return *builder.registry().ports.find(name); }
     std::uint16_t tenant() const { return *builder.registry().tenants.find("red"); }
 
+    void set_link(const char* port, bool link) {
+        builder.set_port(port, {1, 1, kEastMac, {}, true, link});
+        auto pass = builder.begin(config, 1);
+        builder.complete(*pass);
+        publisher.publish(builder.commit(std::move(pass)), [this] { builder.grace_period_over(); });
+        publisher.reap();
+        slow_path->configure(config, builder.registry(), std::vector<bool>(pipeline::kMaxPorts, false), now);
+    }
     void turn() {
         slow_path->poll(now);
         publisher.reap();
@@ -262,6 +270,25 @@ TEST_CASE("slow path: a packet waits for its neighbor and goes on when it answer
     CHECK(Bytes(hop.l2_header.begin(), hop.l2_header.begin() + 6) ==
           Bytes(kPeerMac.bytes.begin(), kPeerMac.bytes.end()));
     CHECK(rig.slow_path->waiting() == 0);
+}
+
+TEST_CASE("slow path: behind a link that comes back everyone is asked for at once, and serves meanwhile", "[slow_path]") {
+    Rig rig;
+    const Bytes packet = PacketBuilder().eth().ip4("10.0.0.9", "192.0.2.7").udp(1, 2).payload(20).bytes();
+    rig.punt(PuntReason::no_neighbor, packet, "lan", 34, rig.hop_to("192.0.2.7"));
+    rig.punt(PuntReason::arp, arp_frame(net::ArpOp::reply, kPeerMac, "192.0.2.7", "192.0.2.1", kEastMac, true), "wan");
+    rig.out();
+    rig.set_link("east", false);
+    rig.turn();
+    CHECK_FALSE(rig.publisher.current()->ports[rig.port("east")].sends);
+    CHECK(rig.out().empty());
+    rig.set_link("east", true);
+    rig.turn();
+    const auto out = rig.out();
+    REQUIRE(out.size() == 2);  // and the gateway, which has not answered yet
+    CHECK(arp_of(out[0], 18).target == address("192.0.2.7"));
+    CHECK(Bytes(out[0].bytes.begin(), out[0].bytes.begin() + 6) == Bytes(6, 0xff));
+    CHECK(rig.publisher.current()->next_hops[rig.hop_to("192.0.2.7")].kind == route::NextHopKind::forward);
 }
 
 TEST_CASE("slow path: nobody answers, so the packets are dropped and their sender hears of it", "[slow_path]") {

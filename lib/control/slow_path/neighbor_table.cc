@@ -157,6 +157,20 @@ void NeighborTable::begin(Entry entry, std::uint64_t now_ms) {
     ask(entry);
 }
 
+// False: there is nothing to ask.
+bool NeighborTable::ask_anew(Entry entry, std::uint64_t now_ms, std::uint64_t in_ms) {
+    Neighbor& neighbor = entry->second;
+    if (neighbor.phase == NeighborPhase::permanent) return false;
+    if (neighbor.phase == NeighborPhase::incomplete) neighbor.probes = 0;  // nobody has heard those
+    if (neighbor.phase == NeighborPhase::incomplete || neighbor.phase == NeighborPhase::failed) {
+        set_timer(entry, now_ms + in_ms);
+        return true;
+    }
+    neighbor.probes = kUnicastProbes;  // the group's turn: its address may be another one
+    enter(entry, NeighborPhase::probe, now_ms, in_ms);
+    return true;
+}
+
 // `timer_ms` 0: what the state says.
 void NeighborTable::enter(Entry entry, NeighborPhase phase, std::uint64_t now_ms, std::uint64_t timer_ms) {
     Neighbor& neighbor = entry->second;

@@ -99,6 +99,15 @@ class NeighborTable {
         return keys.size();
     }
 
+    // The link was away, so another one may be there now: whom `which` says is asked for among all at once, 16 in a
+    // millisecond. A MAC address serves until that has failed.
+    template <class Which>
+    void doubt(Which&& which, std::uint64_t now_ms) {
+        std::uint64_t asked = 0;
+        for (auto entry = entries_.begin(); entry != entries_.end(); ++entry)
+            if (which(entry->first) && ask_anew(entry, now_ms, asked / kDoubtsAMs)) ++asked;
+    }
+
     // What there is to do since the last call.
     std::vector<NeighborAction> take_actions();
 
@@ -109,11 +118,13 @@ class NeighborTable {
 
   private:
     using Entry = std::map<NeighborKey, Neighbor>::iterator;
+    static constexpr std::uint64_t kDoubtsAMs = 16;
 
     Entry make(const NeighborKey& key, std::uint64_t now_ms);
     bool make_room(bool unresolved, std::uint64_t now_ms);
     void forget(const NeighborKey& key, std::uint64_t now_ms);
     void begin(Entry entry, std::uint64_t now_ms);
+    bool ask_anew(Entry entry, std::uint64_t now_ms, std::uint64_t in_ms);
     void enter(Entry entry, NeighborPhase phase, std::uint64_t now_ms, std::uint64_t timer_ms);
     void bind(Entry entry, const net::Mac& mac);
     void unbind(Entry entry);

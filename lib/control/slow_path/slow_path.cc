@@ -69,6 +69,7 @@ void SlowPath::configure(const config::Config& config, const Registry& registry,
                    (!own->is_neighbor(key.address) && !net::is_link_local(key.address));
         },
         now_ms);
+    doubt_behind_new_links(before);
     const auto key_of = [&](std::size_t tenant, const net::Address& address,
                             const std::optional<std::size_t>& interface) -> std::optional<NeighborKey> {
         const std::uint16_t slot = *registry.tenants.find(config.tenants[tenant].name);
@@ -92,6 +93,15 @@ void SlowPath::configure(const config::Config& config, const Registry& registry,
     for (const config::RouteFile& file : config.route_files)
         for (const config::RouteVia& via : file.vias) want(file.tenant, via);
     table_.set_wanted(wanted, now_ms);
+}
+
+void SlowPath::doubt_behind_new_links(const std::vector<OwnInterface>& before) {
+    std::set<std::uint16_t> came_up;
+    for (const OwnInterface& was : before)
+        if (const OwnInterface* own = interfaces_.find(was.index); !was.up && own != nullptr && own->up)
+            came_up.insert(was.index);
+    if (!came_up.empty())
+        table_.doubt([&came_up](const NeighborKey& key) { return came_up.contains(key.interface); }, now_ms_);
 }
 
 unsigned SlowPath::poll(std::uint64_t now_ms) {

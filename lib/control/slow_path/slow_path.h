@@ -107,6 +107,7 @@ class SlowPath {
     void release_bound();
     [[nodiscard]] bool is_on_link(const NeighborKey& key) const;
     void watch(const NeighborKey& key);
+    void doubt_behind_new_links(const std::vector<OwnInterface>& before);
     void announce_changed(const std::vector<OwnInterface>& before, const std::vector<bool>& is_link);
     void announce_due();
     [[nodiscard]] const route::NextHop* next_hop_towards(std::uint16_t tenant, const net::Address& to) const;
