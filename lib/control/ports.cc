@@ -11,11 +11,21 @@ namespace cachewire::control {
 namespace {
 
 constexpr std::uint64_t kRetryMs = 1000;
+constexpr std::uint64_t kXdpSettleMs = 300;  // the kernel lets go of a closed AF_XDP queue some 20 ms later
 
 void change_device(port::EthPort& port, const config::Port& from, const config::Port& to) {
     if (from.mtu != to.mtu) port.set_mtu(to.mtu);
     if (from.promiscuous != to.promiscuous) port.set_promiscuous(to.promiscuous);
     if (from.mac != to.mac) port.set_mac(to.mac);
+}
+
+void say_link(const port::EthPort& port, bool up) {
+    if (up) {
+        base::log_info("port {}: interface {} has a link", port.name(), port.interface());
+    } else {
+        base::log_warning("port {}: interface {} has no link; what would go there is dropped as link_down", port.name(),
+                          port.interface());
+    }
 }
 
 std::string port_names(const Ports& ports) {
@@ -49,7 +59,7 @@ port::PortConfig port_config(const config::Config& config, const config::Port& p
 }
 
 PortInfo port_info(const port::EthPort& port) {
-    return {port.id(), port.config().tx_queues, port.mac(), port.traits(), port.is_open()};
+    return {port.id(), port.config().tx_queues, port.mac(), port.traits(), port.is_open(), port.link()};
 }
 
 void change_devices(Ports& ports, const config::Config& from, const config::Config& to) {
@@ -101,22 +111,68 @@ void warn_about_tags(const config::Config& config, const Ports& ports) {
 }
 
 PortWatch::PortWatch(Ports& ports, Publish publish, Oversize oversize)
-    : ports_(ports), publish_(std::move(publish)), oversize_(std::move(oversize)), states_(ports.size()) {}
+    : ports_(ports), publish_(std::move(publish)), oversize_(std::move(oversize)), states_(ports.size()) {
+    for (std::size_t i = 0; i < ports.size(); ++i) {
+        states_[i].link = ports[i]->link();
+        if (!states_[i].link) say_link(*ports[i], false);
+    }
+}
 
 void PortWatch::look(std::uint64_t now_ms) {
     for (std::size_t i = 0; i < ports_.size(); ++i) look_at(*ports_[i], states_[i], now_ms);
 }
 
+void PortWatch::look_for_links() {
+    for (std::size_t i = 0; i < ports_.size(); ++i) {
+        if (states_[i].link || !states_[i].attached || !ports_[i]->is_open()) continue;
+        ports_[i]->look();
+        if (!ports_[i]->link()) continue;
+        static_cast<void>(ports_[i]->take_flap());  // that it was away has been published
+        publish_link(*ports_[i], states_[i], true);
+    }
+}
+
 void PortWatch::look_at(port::EthPort& port, State& state, std::uint64_t now_ms) {
     if (!state.warned_oversize) warn_oversize(port, state);
+    port.look();
     if (port.is_open())
-        if (const std::string gone = port.gone(); !gone.empty() && !leave(port, state, gone)) return;
+        if (const std::string gone = port.gone(); !gone.empty()) {
+            if (!leave(port, state, gone)) return;
+            if (port.driver() == "net_af_xdp") state.next_try_ms = now_ms + kXdpSettleMs;
+        }
     if (!port.is_open() && now_ms >= state.next_try_ms) come_back(port, state, now_ms);
-    if (port.is_open() && !state.attached && publish_(port.name(), port_info(port))) {
-        state.attached = true;
-        base::log_info("port {}: {} is back", port.name(), state.gone);
-        state.gone.clear();
+    if (!port.is_open()) return;
+    if (!state.attached) {
+        attach(port, state);
+        return;
     }
+    // Shorter than from look to look: published all the same, since who is behind it may be another one now.
+    const bool flap = port.take_flap();
+    if (flap && state.link && port.link()) publish_link(port, state, false);
+    if (port.link() != state.link) publish_link(port, state, port.link());
+}
+
+void PortWatch::attach(const port::EthPort& port, State& state) {
+    const PortInfo info = port_info(port);
+    if (!publish_(port.name(), info)) return;
+    state.attached = true;
+    if (port.driver() == state.driver) {
+        base::log_info("port {}: {} is back", port.name(), state.gone);
+    } else {
+        base::log_warning("port {}: attached again, by {} instead of {}", port.name(), port.driver(), state.driver);
+    }
+    state.gone.clear();
+    state.link = info.link;
+    if (!state.link) say_link(port, false);
+}
+
+// Not published now: the next look tries again.
+void PortWatch::publish_link(const port::EthPort& port, State& state, bool link) {
+    PortInfo info = port_info(port);
+    info.link = link;
+    if (!publish_(port.name(), info)) return;
+    state.link = link;
+    say_link(port, link);
 }
 
 // False: a worker may still use the device, so it stays open for now.
@@ -126,6 +182,7 @@ bool PortWatch::leave(port::EthPort& port, State& state, const std::string& gone
             base::log_error("port {}: {} is gone; its packets are dropped as port_down until it is back", port.name(),
                             gone);
         state.gone = gone;
+        state.driver = port.driver();
         PortInfo info = port_info(port);
         info.attached = false;
         if (!publish_(port.name(), info)) return false;

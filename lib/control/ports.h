@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
 // Configured ports over their life: what the file says of one, what a reload changes on its device, and the watch over
-// interfaces and devices that go and come back. Control thread only; a device is closed only after a grace period in
+// interfaces, links and devices that go and come back. Control thread only; a device is closed only after a grace period in
 // which the published snapshot told the workers to leave it alone.
 #include <cstdint>
 #include <functional>
@@ -44,11 +44,15 @@ class PortWatch {
 
     // Ten times a second. `now_ms`: any clock that goes on.
     void look(std::uint64_t now_ms);
+    // A hundred times a second: whose link is away may be back, and what is answered until that is seen is lost.
+    void look_for_links();
 
   private:
     struct State {
         bool attached = true;  // in the published snapshot
+        bool link = true;      // there too
         std::string gone;      // what went
+        std::string driver;    // that it went from
         bool warned_oversize = false;
         std::uint64_t next_try_ms = 0;
         std::string last_error;
@@ -56,6 +60,8 @@ class PortWatch {
     void look_at(port::EthPort& port, State& state, std::uint64_t now_ms);
     bool leave(port::EthPort& port, State& state, const std::string& gone);
     void come_back(port::EthPort& port, State& state, std::uint64_t now_ms);
+    void attach(const port::EthPort& port, State& state);
+    void publish_link(const port::EthPort& port, State& state, bool link);
     void warn_oversize(const port::EthPort& port, State& state);
 
     Ports& ports_;

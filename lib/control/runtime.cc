@@ -28,6 +28,7 @@ namespace cachewire::control {
 namespace {
 
 constexpr unsigned kTickMs = 100;
+constexpr unsigned kLinkMs = 10;
 constexpr unsigned kDrainMs = 1000;
 
 net::HashSeed random_seed() {
@@ -206,10 +207,14 @@ std::uint64_t Runtime::oversize_frames(const std::string& port) const {
     return frames;
 }
 
-void Runtime::watch_ports() {
+void Runtime::watch_ports(bool all) {
     const std::lock_guard lock(mutex_);
     try {
-        watch_->look(base::now_tsc() * 1000 / base::tsc_hz());
+        if (all) {
+            watch_->look(base::now_tsc() * 1000 / base::tsc_hz());
+        } else {
+            watch_->look_for_links();
+        }
     } catch (const std::exception& error) {
         base::log_error("watching the ports: {}", error.what());
     }
@@ -288,7 +293,7 @@ void Runtime::run(const RunOptions& options) {
 void Runtime::loop(const RunOptions& options) {
     const std::uint64_t hz = base::tsc_hz(), begin = base::now_tsc();
     std::uint64_t next_stats = begin + options.stats_period_s * hz, last_rx = 0, last_rx_tsc = begin;
-    std::uint64_t next_tick = begin;
+    std::uint64_t next_tick = begin, next_link = begin;
     while (!stop_.load(std::memory_order_relaxed)) {
         std::vector<pollfd> fds = {{signals_.fd(), POLLIN, 0}, {stop_event_, POLLIN, 0}};
         control_socket_->append_poll(fds);
@@ -297,10 +302,14 @@ void Runtime::loop(const RunOptions& options) {
         control_socket_->handle(fds);
         poll_slow_path();
         const std::uint64_t now = base::now_tsc();
+        if (now >= next_link) {
+            watch_ports(false);
+            next_link = now + hz * kLinkMs / 1000;
+        }
         if (now < next_tick) continue;
         next_tick = now + hz * kTickMs / 1000;
         sample_pool();
-        watch_ports();
+        watch_ports(true);
         worker_watch_.look(beats(workers_), now * 1000 / hz);
         if (const std::uint64_t rx = ledger_sum(workers_).rx; rx != last_rx) {
             last_rx = rx;

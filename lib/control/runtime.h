@@ -117,7 +117,7 @@ class Runtime {
     void sample_pool();
     bool republish(const std::string& port, const PortInfo& info);
     [[nodiscard]] std::uint64_t oversize_frames(const std::string& port) const;
-    void watch_ports();
+    void watch_ports(bool all);  // not all: only for links that are away
     void change_ports(const config::Config& from, const config::Config& to);
 
     config::Config config_;

@@ -19,6 +19,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "port/link.h"
+#include "port/xdp_program.h"
+
 namespace cachewire::port {
 
 namespace {
@@ -96,6 +99,7 @@ std::string why_no_xdp(const KernelWish& wish, const KernelFacts& facts) {
                "gaps";
     if (!facts.xdp_plugin) return fmt::format("DPDK's driver net_af_xdp is not in {}", RTE_EAL_PMD_PATH);
     if (!facts.no_xdp_socket.empty()) return fmt::format("AF_XDP sockets: {}", facts.no_xdp_socket);
+    if (std::string taken = why_xdp_is_taken(wish.interface, facts); !taken.empty()) return taken;
     if (facts.driver == "veth" && facts.rx_queues != 1)
         return fmt::format(
             "AF_XDP on veth needs one active queue and it has {}; `ethtool -L {} rx 1 tx 1` before the start gives "
@@ -111,7 +115,26 @@ std::string why_no_xdp(const KernelWish& wish, const KernelFacts& facts) {
     return "";
 }
 
+// Of this network namespace.
+void probe_xdp(const std::string& name, KernelFacts& facts) {
+    const auto link = LinkReader().read(name);
+    if (!link || link->xdp_program == 0) return;
+    facts.xdp_program = xdp_program_name(link->xdp_program);
+    if (facts.xdp_program.empty()) facts.xdp_program = fmt::format("number {}", link->xdp_program);
+    if (is_xdp_socket_program(facts.xdp_program)) facts.xdp_holder = xdp_program_holder(link->xdp_program);
+}
+
 }  // namespace
+
+// A program of libxdp's that nobody holds was left by a process that was killed: the next one takes it over.
+std::string why_xdp_is_taken(const std::string& interface, const KernelFacts& facts) {
+    if (!facts.xdp_holder.empty())
+        return fmt::format("{} receives by {} through AF_XDP, and two can't share an interface", facts.xdp_holder,
+                           interface);
+    if (facts.xdp_program.empty() || is_xdp_socket_program(facts.xdp_program)) return "";
+    return fmt::format("the XDP program {} is on it; `ip link set dev {} xdp off` before the start gives AF_XDP",
+                       facts.xdp_program, interface);
+}
 
 std::string why_no_interface_name(std::string_view name) {
     constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@";
@@ -123,6 +146,8 @@ std::string why_no_interface_name(std::string_view name) {
     return "";
 }
 
+std::string driver_below(const std::string& name) { return driver_of(ControlSocket(), name); }
+
 KernelFacts probe_interface(const std::string& name) {
     KernelFacts facts;
     facts.index = if_nametoindex(name.c_str());
@@ -133,6 +158,7 @@ KernelFacts probe_interface(const std::string& name) {
     facts.ethernet = control.ask(SIOCGIFHWADDR, name, answer) && answer.ifr_hwaddr.sa_family == ARPHRD_ETHER;
     facts.driver = driver_of(control, name);
     facts.rx_queues = active_rx_queues(name);
+    probe_xdp(name, facts);
     facts.no_xdp_socket = why_no_socket(AF_XDP);
     facts.no_packet_socket = why_no_socket(AF_PACKET);
     facts.xdp_plugin = has_plugin("net_af_xdp");
@@ -148,6 +174,10 @@ std::optional<KernelChoice> choose_driver(const KernelWish& wish, const KernelFa
     }
     if (!facts.ethernet) {
         error = fmt::format("the interface {} carries no Ethernet frames", wish.interface);
+        return std::nullopt;
+    }
+    if (!facts.xdp_holder.empty()) {  // AF_PACKET would see nothing of what goes there
+        error = why_xdp_is_taken(wish.interface, facts);
         return std::nullopt;
     }
     const std::string why = why_no_xdp(wish, facts);

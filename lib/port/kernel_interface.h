@@ -21,6 +21,8 @@ struct KernelFacts {
     unsigned rx_queues = 1;        // active ones
     std::string no_xdp_socket;     // why AF_XDP can't be opened; empty: it can
     std::string no_packet_socket;  // why AF_PACKET can't be opened; empty: it can
+    std::string xdp_program;       // that is on it already; empty: none
+    std::string xdp_holder;        // another process that receives by it through AF_XDP
     bool xdp_plugin = true;        // the DPDK drivers are installed
     bool packet_plugin = true;
 };
@@ -46,9 +48,14 @@ struct KernelChoice {
 std::string why_no_interface_name(std::string_view name);
 
 KernelFacts probe_interface(const std::string& name);
+// Linux's driver of it, as ethtool names it; empty when it doesn't.
+std::string driver_below(const std::string& name);
 
 // nullopt with `error`, a sentence that says what a person can do.
 std::optional<KernelChoice> choose_driver(const KernelWish& wish, const KernelFacts& facts, std::string& error);
+
+// Why nobody may open net_af_xdp on the interface: its driver would take somebody else's XDP program off. Empty: none.
+std::string why_xdp_is_taken(const std::string& interface, const KernelFacts& facts);
 
 // The virtual device that EAL makes of the choice: "net_af_xdp_IFNAME" with its arguments.
 Device kernel_device(const KernelWish& wish, KernelDriver driver);

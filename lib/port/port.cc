@@ -18,10 +18,13 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "port/claim.h"
 #include "port/device_setup.h"
 #include "port/kernel_interface.h"
+#include "port/kernel_side.h"
 #include "port/removal.h"
 #include "port/xdp_buffers.h"
+#include "port/xdp_program.h"
 
 namespace cachewire::port {
 
@@ -70,9 +73,30 @@ EthPort::EthPort(const PortConfig& config, rte_mempool* pool)
 EthPort::~EthPort() { close(); }
 
 void EthPort::open() {
+    claim_interface();
     if (config_.device.kind == DeviceKind::kernel) return open_kernel();
     open_device(config_.device);
     base::log_info("port {}: {} uses the driver {}, offloads: {}", config_.name, in_use_.name, driver_, offloads_);
+}
+
+// Before anything of the interface is changed.
+void EthPort::claim_interface() {
+    claim_.reset();
+    const std::string below = interface_below(config_.device);
+    const unsigned index = below.empty() ? 0 : if_nametoindex(below.c_str());
+    if (index == 0) return;
+    auto claim = std::make_unique<InterfaceClaim>(index);
+    if (!claim->holder().empty())
+        fail(config_, fmt::format("the interface {} is a port of a running cachewire already ({}); two can't share one",
+                                  below, claim->holder()));
+    claim_ = std::move(claim);
+}
+
+// kernel: devices asked before they chose AF_XDP.
+void EthPort::refuse_taken_xdp(const Device& device) const {
+    if (config_.device.kind == DeviceKind::kernel || !device.name.starts_with("net_af_xdp")) return;
+    const std::string why = why_xdp_is_taken(interface_, probe_interface(interface_));
+    if (!why.empty()) fail(config_, why);
 }
 
 // AF_XDP first where everything that can be asked beforehand allows it; what only a start tells (another XDP program, a
@@ -114,25 +138,35 @@ void EthPort::open_kernel() {
 }
 
 // EAL makes virtual devices at its start; those of kernel interfaces come and go later too.
-void EthPort::open_device(const Device& device) {
-    interface_ = interface_below(device);
-    interface_index_ = interface_.empty() ? 0 : if_nametoindex(interface_.c_str());
+void EthPort::plug_in(const Device& device) {
     const bool may_plug = config_.device.kind == DeviceKind::kernel || !in_use_.name.empty();
     if (may_plug && !is_plugged_in(device))
         rte_eal_hotplug_add(bus(device), device.name.c_str(), device.arguments.c_str());
+}
+
+void EthPort::open_device(const Device& device) {
+    interface_ = interface_below(device);
+    interface_index_ = interface_.empty() ? 0 : if_nametoindex(interface_.c_str());
+    plug_in(device);
     id_ = find_device(config_, device);
+    refuse_taken_xdp(device);
     before_ = interface_.empty() ? std::nullopt : read_interface(interface_);
     tap_ = -1;
     const std::vector<std::uint64_t> sockets = xdp_sockets();
+    const unsigned in_use = rte_mempool_in_use_count(pool_);
     try {
         start_device(device);
     } catch (...) {
         xdp_sockets_ = newcomers(sockets, xdp_sockets());
         release();
+        // net_af_xdp unmaps the ring of a socket that it could not open, with the buffers in it.
+        if (const unsigned now = rte_mempool_in_use_count(pool_); driver_ == "net_af_xdp" && now > in_use)
+            lost_mbufs_ += std::min(now - in_use, kXdpFill);
         throw;
     }
     xdp_sockets_ = newcomers(sockets, xdp_sockets());
     had_xdp_ = had_xdp_ || !xdp_sockets_.empty();
+    if (!interface_.empty()) kernel_side_ = std::make_unique<KernelSide>(driver_, interface_, tap_, xdp_sockets_);
     removal_->watch(id_, device.name, device.kind == DeviceKind::pci);
     in_use_ = device;
     open_ = true;
@@ -175,8 +209,10 @@ void EthPort::start_device(const Device& device) {
 
 void EthPort::close() noexcept {
     if (!open_) return;
+    closed_ = stats();
     release();
     open_ = false;
+    claim_.reset();
 }
 
 void EthPort::unplug() noexcept { unplug_device(in_use_); }
@@ -187,7 +223,7 @@ void EthPort::release() noexcept {
     removal_->forget();
     stop();
     const XdpBuffers buffers = find_xdp_buffers(xdp_sockets_, pool_);
-    rte_eth_dev_close(id_);
+    close_device();
     for (rte_mbuf* mbuf : buffers.found) rte_pktmbuf_free(mbuf);
     lost_mbufs_ += buffers.lost;
     if (buffers.lost != 0)
@@ -198,6 +234,30 @@ void EthPort::release() noexcept {
     before_.reset();
 }
 
+// net_af_xdp takes off whatever XDP program is there. Another one than ours is somebody's, and stays.
+void EthPort::close_device() noexcept {
+    std::optional<KeptXdpProgram> foreign;
+    if (kernel_side_) {
+        kernel_side_->look();
+        if (const auto& facts = kernel_side_->facts(); kernel_side_->lost_xdp_program() && facts->xdp_program != 0)
+            foreign.emplace(interface_index_, *facts);
+        kernel_side_.reset();
+    }
+    rte_eth_dev_close(id_);
+    close_left_sockets(xdp_sockets_);
+    if (foreign && !foreign->put_back())
+        base::log_warning("port {}: the XDP program that somebody put on {} could not stay: {}", config_.name, interface_,
+                          std::strerror(errno));
+}
+
+void EthPort::look() noexcept {
+    if (kernel_side_) kernel_side_->look();
+}
+
+bool EthPort::take_flap() noexcept { return kernel_side_ && kernel_side_->take_flap(); }
+
+bool EthPort::link() const noexcept { return !kernel_side_ || kernel_side_->link(); }
+
 bool EthPort::interface_gone() const {
     if (tap_ >= 0) return tap_deleted(tap_);
     return interface_index_ != 0 && if_nametoindex(interface_.c_str()) != interface_index_;
@@ -205,6 +265,7 @@ bool EthPort::interface_gone() const {
 
 std::string EthPort::gone() const {
     if (interface_gone()) return "interface " + interface_;
+    if (kernel_side_ && kernel_side_->lost_xdp_program()) return "its XDP program";
     return removal_->seen() ? "device " + in_use_.name : "";
 }
 
@@ -299,25 +360,6 @@ void EthPort::set_promiscuous(bool on) {
     if (!open_ || apply_promiscuous()) return;
     config_.promiscuous = before;
     fail(config_, fmt::format("the driver {} does not turn promiscuous mode {}", driver_, on ? "on" : "off"));
-}
-
-PortStats EthPort::stats() const {
-    PortStats result{};
-    result.driver = driver_;
-    if (!open_) return result;
-    rte_eth_stats counters{};
-    if (rte_eth_stats_get(id_, &counters) == 0) {
-        result.rx_missed = counters.imissed;
-        result.rx_errors = counters.ierrors;
-        result.rx_nombuf = counters.rx_nombuf;
-        result.tx_errors = counters.oerrors;
-    }
-    rte_eth_link link{};
-    if (rte_eth_link_get_nowait(id_, &link) == 0) {
-        result.link_up = link.link_status == RTE_ETH_LINK_UP;
-        result.link_mbps = link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN ? 0 : link.link_speed;
-    }
-    return result;
 }
 
 // What waits in a ring's queue belongs to the pool and no driver frees it on stop. Bounded: some sources never end.

@@ -65,6 +65,8 @@ struct InterfaceState {
     net::Mac mac;
 };
 
+class InterfaceClaim;
+class KernelSide;
 class Removal;
 
 class EthPort {
@@ -84,6 +86,7 @@ class EthPort {
     [[nodiscard]] net::Mac mac() const noexcept { return mac_; }
     [[nodiscard]] const PortTraits& traits() const noexcept { return traits_; }
     [[nodiscard]] const std::string& driver() const noexcept { return driver_; }
+    // Over all that was open under this name so far.
     [[nodiscard]] PortStats stats() const;
     // What is in use on both sides, as "rx scatter, rss; tx multi_segs"; "none" when nothing is.
     [[nodiscard]] const std::string& offloads() const noexcept { return offloads_; }
@@ -95,8 +98,14 @@ class EthPort {
 
     // The Linux interface below, or the TAP; empty when the device is no such thing.
     [[nodiscard]] const std::string& interface() const noexcept { return interface_; }
+    // Asks the kernel what link(), gone() and stats() answer from.
+    void look() noexcept;
+    // Of a Linux interface or a TAP: it is set up and has a carrier. Of others nothing is known, and it is taken for up.
+    [[nodiscard]] bool link() const noexcept;
+    // It was away for a moment since the last call, perhaps between two looks.
+    [[nodiscard]] bool take_flap() noexcept;
     // "interface vA" when it was deleted or another one has its name now, "device 0000:03:00.0" when the device was
-    // removed: what is open leads nowhere. Else empty.
+    // removed, "its XDP program" when somebody took that off: what is open leads nowhere. Else empty.
     [[nodiscard]] std::string gone() const;
     // What open() needs is there again, as far as that can be asked.
     [[nodiscard]] bool can_open() const;
@@ -113,7 +122,10 @@ class EthPort {
     void stop();  // also frees what waits in the receive queues; workers have left before
 
   private:
+    void claim_interface();
+    void refuse_taken_xdp(const Device& device) const;
     void open_kernel();
+    void plug_in(const Device& device);
     void open_device(const Device& device);
     void start_device(const Device& device);
     void apply_mtu(std::uint16_t mtu);
@@ -123,6 +135,8 @@ class EthPort {
     void release() noexcept;
     void find_tap(unsigned index);
     [[nodiscard]] bool interface_gone() const;
+    void close_device() noexcept;
+    void add_device(PortStats& to) const;
     [[nodiscard]] bool xdp_too_dear() const;
 
     PortConfig config_;
@@ -143,6 +157,9 @@ class EthPort {
     std::optional<InterfaceState> before_;  // what the interface was like
     int tap_ = -1;                          // net_tap's descriptor
     std::unique_ptr<Removal> removal_;
+    std::unique_ptr<InterfaceClaim> claim_;
+    std::unique_ptr<KernelSide> kernel_side_;  // null: no Linux interface
+    PortStats closed_{};                       // what was counted by devices that are closed
     std::vector<std::uint64_t> xdp_sockets_;  // of what is open
     bool had_xdp_ = false;
     unsigned lost_mbufs_ = 0;

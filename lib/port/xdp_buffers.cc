@@ -46,17 +46,24 @@ std::vector<Mapping> mapped_sockets() {
     return mappings;
 }
 
-std::optional<xdp_mmap_offsets> ring_offsets(std::uint64_t inode) {
+// -1: closed.
+int descriptor_of(std::uint64_t inode) {
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
         const int fd = std::atoi(entry.path().filename().c_str());
         struct stat status {};
-        if (fstat(fd, &status) != 0 || status.st_ino != inode || !S_ISSOCK(status.st_mode)) continue;
-        xdp_mmap_offsets offsets{};
-        socklen_t size = sizeof offsets;
-        if (getsockopt(fd, SOL_XDP, XDP_MMAP_OFFSETS, &offsets, &size) == 0 && size == sizeof offsets) return offsets;
+        if (fstat(fd, &status) == 0 && status.st_ino == inode && S_ISSOCK(status.st_mode)) return fd;
     }
-    return std::nullopt;
+    return -1;
+}
+
+// What the kernel says of the socket under this option.
+template <class T>
+std::optional<T> ask(std::uint64_t inode, int option) {
+    T answer{};
+    socklen_t size = sizeof answer;
+    const bool known = getsockopt(descriptor_of(inode), SOL_XDP, option, &answer, &size) == 0 && size == sizeof answer;
+    return known ? std::optional(answer) : std::nullopt;
 }
 
 // Entries between the two positions, oldest first.
@@ -159,13 +166,25 @@ std::vector<std::uint64_t> xdp_sockets() {
     return inodes;
 }
 
+std::uint64_t xdp_ring_full(const std::vector<std::uint64_t>& sockets) {
+    std::uint64_t frames = 0;
+    for (const std::uint64_t inode : sockets)
+        if (const auto statistics = ask<xdp_statistics>(inode, XDP_STATISTICS)) frames += statistics->rx_ring_full;
+    return frames;
+}
+
+void close_left_sockets(const std::vector<std::uint64_t>& sockets) noexcept {
+    for (const std::uint64_t inode : sockets)
+        if (const int fd = descriptor_of(inode); fd >= 0) close(fd);
+}
+
 XdpBuffers find_xdp_buffers(const std::vector<std::uint64_t>& sockets, rte_mempool* pool) {
     XdpBuffers result;
     if (sockets.empty()) return result;
     const Buffers buffers(pool);
     const std::vector<Mapping> mappings = mapped_sockets();
     for (const std::uint64_t inode : sockets) {
-        const auto at = ring_offsets(inode);
+        const auto at = ask<xdp_mmap_offsets>(inode, XDP_MMAP_OFFSETS);
         std::vector<rte_mbuf*> received, sent;
         Rings rings;
         if (at) rings = read_rings(mappings, inode, *at);

@@ -15,6 +15,12 @@ inline constexpr unsigned kXdpFill = 2048;  // buffers that the driver keeps in 
 
 // Inodes of this process's AF_XDP sockets that have a fill ring.
 std::vector<std::uint64_t> xdp_sockets();
+// Frames that found the receive ring of one of these sockets full.
+std::uint64_t xdp_ring_full(const std::vector<std::uint64_t>& sockets);
+
+// What net_af_xdp of DPDK 22.11 leaves open when it closes: the interface's queue would stay taken until our end. After
+// the close.
+void close_left_sockets(const std::vector<std::uint64_t>& sockets) noexcept;
 
 struct XdpBuffers {
     std::vector<rte_mbuf*> found;

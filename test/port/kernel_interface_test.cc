@@ -65,6 +65,10 @@ TEST_CASE("kernel interface: AF_XDP where it works, else AF_PACKET, and why", "[
         {"buffers for a NIC", gaps, [](KernelFacts&) {}, KernelDriver::af_packet,
          "wants buffers in one piece of memory"},
         {"its buffers are too dear", dear, [](KernelFacts&) {}, KernelDriver::af_packet, "the pool runs low"},
+        {"somebody's XDP program", wish(), [](KernelFacts& f) { f.xdp_program = "firewall"; }, KernelDriver::af_packet,
+         "the XDP program firewall is on it; `ip link set dev vA xdp off`"},
+        {"left by a process that was killed", wish(), [](KernelFacts& f) { f.xdp_program = "xsk_def_prog"; },
+         KernelDriver::af_xdp, "kernel, driver veth"},
         {"it was tried", failed, [](KernelFacts&) {}, KernelDriver::af_packet, "AF_XDP did not start on it"},
     };
     for (const Case& c : cases) {
@@ -94,6 +98,9 @@ TEST_CASE("kernel interface: what neither can do is an error that says what to d
         {"no Ethernet", wish(), [](KernelFacts& f) { f.ethernet = false; }, "carries no Ethernet frames"},
         {"no rights", wish(), [](KernelFacts& f) { f.no_xdp_socket = f.no_packet_socket = "Operation not permitted"; },
          "AF_PACKET sockets: Operation not permitted: run as root"},
+        {"another AF_XDP program", wish(),
+         [](KernelFacts& f) { f.xdp_program = "xsk_def_prog", f.xdp_holder = "dpdk-testpmd (pid 7)"; },
+         "dpdk-testpmd (pid 7) receives by vA through AF_XDP, and two can't share an interface"},
         {"no drivers", wish(), [](KernelFacts& f) { f.xdp_plugin = f.packet_plugin = false; },
          "AF_PACKET's driver net_af_packet is not in "},
         {"jumbo frames in small buffers", wish(1, 9000), [](KernelFacts&) {},
