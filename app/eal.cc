@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "app/arguments.h"
+#include "port/tap_signals.h"
 
 namespace cachewire::app {
 
@@ -138,6 +139,7 @@ Eal::Eal(const std::vector<std::string>& arguments, const EalSources& sources) {
     const bool quiet = !asks_for_help(arguments);
     const int rc = [&] {
         const QuietStdout during(quiet);
+        const port::NoTapSignals no_tap_signals;
         return rte_eal_init(static_cast<int>(words.size()), argv.data());
     }();
     recorder().recording = false;

@@ -23,6 +23,7 @@
 #include "port/kernel_interface.h"
 #include "port/kernel_side.h"
 #include "port/removal.h"
+#include "port/tap_signals.h"
 #include "port/xdp_buffers.h"
 #include "port/xdp_program.h"
 
@@ -147,6 +148,8 @@ void EthPort::plug_in(const Device& device) {
 void EthPort::open_device(const Device& device) {
     interface_ = interface_below(device);
     interface_index_ = interface_.empty() ? 0 : if_nametoindex(interface_.c_str());
+    std::optional<NoTapSignals> no_tap_signals;
+    if (device.name.starts_with("net_tap")) no_tap_signals.emplace();
     plug_in(device);
     id_ = find_device(config_, device);
     refuse_taken_xdp(device);

@@ -13,6 +13,7 @@
 
 #include "port/claim.h"
 #include "port/xdp_program.h"
+#include "port/tap_signals.h"
 #include "support/catch.h"
 #include "support/skip.h"
 
@@ -119,6 +120,28 @@ TEST_CASE("kernel side: an interface has one claimant, and is free when that goe
     }
     const InterfaceClaim third(kIndex);
     CHECK(third.holder().empty());
+}
+
+TEST_CASE("kernel side: real-time signals are taken for as long as TAPs are opened, somebody's handler stays", "[port]") {
+    const auto handler_of = [](int signal) {
+        struct sigaction now {};
+        REQUIRE(sigaction(signal, nullptr, &now) == 0);
+        return now.sa_handler;
+    };
+    struct sigaction own {};
+    own.sa_handler = [](int) {};
+    REQUIRE(sigaction(SIGRTMIN + 3, &own, nullptr) == 0);
+    {
+        const NoTapSignals during;
+        for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) CHECK(handler_of(signal) != SIG_DFL);
+        CHECK(handler_of(SIGRTMIN + 3) == own.sa_handler);
+        CHECK(handler_of(SIGIO) == SIG_DFL);
+    }
+    CHECK(handler_of(SIGRTMIN) == SIG_DFL);
+    CHECK(handler_of(SIGRTMAX) == SIG_DFL);
+    CHECK(handler_of(SIGRTMIN + 3) == own.sa_handler);
+    own.sa_handler = SIG_DFL;
+    sigaction(SIGRTMIN + 3, &own, nullptr);
 }
 
 TEST_CASE("kernel side: XDP programs by name", "[port]") {
