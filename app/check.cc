@@ -2,18 +2,15 @@
 #include "app/check.h"
 
 #include <cstdio>
-#include <optional>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "app/eal_arguments.h"
+#include "app/eal_check.h"
 #include "base/error.h"
 #include "config/json.h"
 #include "config/load.h"
-#include "port/port.h"
 
 namespace cachewire::app {
 namespace {
@@ -22,36 +19,12 @@ std::string counted(std::size_t n, std::string_view one, std::string_view many) 
     return fmt::format("{} {}", n, n == 1 ? one : many);
 }
 
-// What only app knows about: EAL's options, and how they go together with the ports' devices. As far as it goes without
-// EAL.
-std::optional<config::Diagnostic> eal_problem(const config::Config& config) {
-    std::vector<port::Device> devices;
-    for (const config::Port& port : config.ports) {
-        std::string why;
-        if (auto device = port::parse_device(port.device, why)) devices.push_back(std::move(*device));
-    }
-    try {
-        merge_eal_arguments({config.eal, devices, {}});
-        return std::nullopt;
-    } catch (const base::Error& error) {
-        std::string text = error.what();
-        if (constexpr std::string_view kWhere = "`eal:`: "; text.starts_with(kWhere)) text.erase(0, kWhere.size());
-        return config::Diagnostic{config::Diagnostic::Severity::error,
-                                  config.path,
-                                  config.eal_line,
-                                  config.eal_column,
-                                  "eal",
-                                  std::move(text)};
-    }
-}
-
 config::LoadResult load_and_judge(const std::string& file) {
     config::LoadResult result = config::load_file(file);
     if (!result.config) return result;
-    if (auto problem = eal_problem(*result.config)) {
-        result.diagnostics.push_back(std::move(*problem));
-        result.config.reset();
-    }
+    const auto problems = check_eal(*result.config);
+    result.diagnostics.insert(result.diagnostics.end(), problems.begin(), problems.end());
+    if (!problems.empty()) result.config.reset();
     return result;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/eal_options.h"
 #include "base/error.h"
 #include "port/port.h"
 
@@ -21,6 +22,9 @@ struct EalSources {
 // In EAL's order: file, ports, command line. Throws base::Error: status configuration for what the file got wrong,
 // usage for the command line.
 std::vector<std::string> merge_eal_arguments(const EalSources& sources);
+
+// What a start with the file alone would refuse, as far as that can be told without EAL. `at`: the argument's index.
+std::vector<OptionProblem> judge_file(const std::vector<std::string>& file, const std::vector<port::Device>& devices);
 
 // EAL refused an argument and logged why: status configuration when it came from the file, else usage. EAL does not
 // always name the option; then the command line, if it has any, is the nearer suspect.

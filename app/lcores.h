@@ -1,7 +1,9 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
 // Which of EAL's lcores become workers. The main lcore runs the control loop and never forwards.
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace cachewire::app {
@@ -10,6 +12,11 @@ struct Lcores {
     unsigned main;
     std::vector<unsigned> others;
 };
+
+// What `-l`, `--lcores` (lists such as "0-3,5", and places such as "(0-3)@(0-1)") or `-c` (a mask) asks EAL for, sorted.
+// nullopt: it can't be told, and EAL will judge it.
+std::optional<std::vector<unsigned>> lcores_in_list(std::string_view text);
+std::optional<std::vector<unsigned>> lcores_in_mask(std::string_view text);
 
 // What EAL has, after rte_eal_init.
 Lcores eal_lcores();

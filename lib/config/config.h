@@ -29,8 +29,13 @@ enum class Dispatch { rss, software };
 enum class Idle { poll, adaptive };
 enum class Placement { strict, warn, ignore };
 
+struct FilePlace {  // in the file, from 1
+    unsigned line = 0, column = 0;
+};
+
 struct Workers {
     std::vector<unsigned> lcores;  // empty: auto, every lcore but the main one
+    FilePlace lcores_at;               // which of them EAL has is judged by app
     Dispatch dispatch = Dispatch::rss;
     Idle idle = Idle::poll;
     Placement placement = Placement::warn;
@@ -210,7 +215,7 @@ struct Config {
     std::string sha256;
     std::shared_ptr<const std::string> text;  // of the file; null when it is longer than kMaxKeptBytes
     std::vector<std::string> eal;
-    unsigned eal_line = 0, eal_column = 0;  // where it stands; EAL's options are judged by app
+    std::vector<FilePlace> eal_at;  // where each of them stands; EAL's options are judged by app
     Workers workers;
     Memory memory;
     Pipeline pipeline;

@@ -70,6 +70,14 @@ void read_sections(Loading& loading, const MapReader& top) {
     resolve_rule_ports(loading);
 }
 
+// What is right and does nothing. Only of a file without errors: they may be why.
+void warn_of_idle(Loading& loading) {
+    if (loading.config.interfaces.empty())
+        loading.reporter.warning(0, 0, "interfaces", "there are none, so nothing is routed and nothing is answered");
+    loading.acls.warn_of_unused(loading.reporter);
+    loading.policers.warn_of_unused(loading.reporter);
+}
+
 LoadResult failed(const std::string& path, const std::string& why) {
     Reporter reporter(path);
     reporter.error(0, 0, "", why);
@@ -94,6 +102,7 @@ LoadResult load_text(std::string_view text, const std::string& path) {
     const MapReader top(reporter, Value{document->root, {}}, kTop);
     if (top.valid()) read_sections(loading, top);
     if (reporter.errors() > 0) return {std::nullopt, reporter.take()};
+    warn_of_idle(loading);
     return {std::move(config), reporter.take()};
 }
 

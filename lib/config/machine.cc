@@ -25,10 +25,6 @@ bool looks_typed(std::string_view text) {
 }
 
 void read_eal(Loading& loading, const std::optional<Value>& value) {
-    if (value) {
-        loading.config.eal_line = value->node->line;
-        loading.config.eal_column = value->node->column;
-    }
     for (const Value& item : read_list(loading.reporter, value)) {
         const auto text = read_scalar(loading.reporter, item, "text");
         if (!text) continue;
@@ -38,6 +34,7 @@ void read_eal(Loading& loading, const std::optional<Value>& value) {
             loading.reporter.error(item, fmt::format("{} is not text; allowed: \"{}\" in quotes", quote(*text), *text));
         } else {
             loading.config.eal.emplace_back(*text);
+            loading.config.eal_at.push_back({item.node->line, item.node->column});
         }
     }
 }
@@ -53,6 +50,7 @@ void read_lcores(Loading& loading, const std::optional<Value>& value) {
         loading.reporter.error(*value, fmt::format("{}; allowed: {}", why, kAllowed));
     } else {
         loading.config.workers.lcores = std::move(*lcores);
+        loading.config.workers.lcores_at = {value->node->line, value->node->column};
     }
 }
 

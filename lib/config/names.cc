@@ -8,7 +8,7 @@
 namespace cachewire::config {
 
 void Names::add(Reporter& reporter, const Value& where, const std::string& name, std::size_t index) {
-    const auto [entry, fresh] = entries_.try_emplace(name, Entry{index, where.node->line});
+    const auto [entry, fresh] = entries_.try_emplace(name, Entry{index, where.node->line, where.node->column});
     if (!fresh) {
         reporter.error(
             where, fmt::format("a second {} named '{}'; the first stands in line {}", kind_, name, entry->second.line));
@@ -28,11 +28,21 @@ std::vector<std::string_view> Names::all() const {
     return names;
 }
 
-std::optional<std::size_t> Names::resolve(Reporter& reporter, const std::optional<Value>& value) const {
+void Names::warn_of_unused(Reporter& reporter) const {
+    for (const auto& [name, entry] : entries_)
+        if (!entry.used)
+            reporter.warning(entry.line, entry.column, "",
+                             fmt::format("nothing refers to the {} '{}', so it does nothing", kind_, name));
+}
+
+std::optional<std::size_t> Names::resolve(Reporter& reporter, const std::optional<Value>& value) {
     const auto name = read_scalar(
         reporter, value, fmt::format("the name of a{} {}", kind_ == "acl" || kind_ == "interface" ? "n" : "", kind_));
     if (!name) return std::nullopt;
-    if (const auto index = find(std::string(*name))) return index;
+    if (const auto entry = entries_.find(std::string(*name)); entry != entries_.end()) {
+        entry->second.used = true;
+        return entry->second.index;
+    }
     const auto names = all();
     const std::string_view near = nearest(*name, names);
     std::string hint =

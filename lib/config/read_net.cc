@@ -17,6 +17,15 @@ bool is_mapped(std::string_view text) {
     return address.starts_with("::ffff:") || address.starts_with("::FFFF:");
 }
 
+// Of the address in front of the slash, where that is one.
+std::optional<unsigned> longest_length(std::string_view text) {
+    const auto slash = text.find('/');
+    if (slash == std::string_view::npos) return std::nullopt;
+    const auto address = net::parse_address(text.substr(0, slash));
+    if (!address) return std::nullopt;
+    return address->family == net::Family::ip4 ? 32 : 128;
+}
+
 std::optional<net::ParsedPrefix> read_any_prefix(Reporter& reporter, const std::optional<Value>& value,
                                                  std::string_view allowed) {
     const auto text = read_scalar(reporter, value, allowed);
@@ -27,6 +36,8 @@ std::optional<net::ParsedPrefix> read_any_prefix(Reporter& reporter, const std::
     } else if (const auto address = net::parse_address(*text)) {
         reporter.error(*value, fmt::format("{} has no prefix length; allowed: {}/{} for this one address", quote(*text),
                                            *text, address->family == net::Family::ip4 ? 32 : 128));
+    } else if (const auto longest = longest_length(*text)) {
+        reporter.error(*value, fmt::format("{} has a length that is none; allowed: /0 to /{}", quote(*text), *longest));
     } else {
         reporter.error(*value, fmt::format("{} is not a prefix; allowed: {}", quote(*text), allowed));
     }

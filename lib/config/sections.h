@@ -26,14 +26,17 @@ class Names {
     // Reports a name that stands already.
     void add(Reporter& reporter, const Value& where, const std::string& name, std::size_t index);
     // Reports a name that nothing has. nullopt also for an absent value.
-    [[nodiscard]] std::optional<std::size_t> resolve(Reporter& reporter, const std::optional<Value>& value) const;
+    std::optional<std::size_t> resolve(Reporter& reporter, const std::optional<Value>& value);
     [[nodiscard]] std::optional<std::size_t> find(const std::string& name) const;
     [[nodiscard]] std::vector<std::string_view> all() const;
+    // Warns of each that nothing has asked for: it does nothing, and perhaps that was not meant.
+    void warn_of_unused(Reporter& reporter) const;
 
   private:
     struct Entry {
         std::size_t index;
-        unsigned line;
+        unsigned line, column;
+        bool used = false;
     };
     std::string_view kind_;
     std::unordered_map<std::string, Entry> entries_;
