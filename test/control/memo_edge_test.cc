@@ -84,6 +84,33 @@ TEST_CASE("memo: 65536 changes of policy and routes later an idle session is sti
     CHECK(rig.memo().stale.read() == stale + 1);
 }
 
+TEST_CASE("memo: 65536 reloads that change the tenant's list later an idle session is judged anew", "[memo]") {
+    const std::string text = config_text("", kStateful, "sessions: {timeouts: {established_udp: 1d}}\n") +
+                             "  - {name: wider, stateful: true, rules: [{action: permit, in: lan}]}\n" +
+                             "  - {name: shut, stateful: true, rules: [{action: deny, in: lan}]}\n";
+    const auto with_list = [&text](const char* list) {
+        std::string other = text;
+        other.replace(other.find("acl: edge"), 9, std::string("acl: ") + list);
+        return test::Builder::parse(other);
+    };
+    // No list changes, so none is compiled again; the tenant's does, which moves the generation.
+    const config::Config configs[] = {with_list("edge"), with_list("wider")}, shut = with_list("shut");
+    Rig rig(text);
+    CHECK(rig.send(rig.udp()) == "passes");
+    CHECK(rig.send(rig.udp(true)) == "passes");
+    const std::uint16_t generation = rig.tenant().policy_generation;
+    for (unsigned i = 1; i <= 65536; ++i) {
+        rig.snapshot = rig.builder.build(i == 65536 ? shut : configs[i % 2]);
+        REQUIRE(rig.tenant().policy_generation == static_cast<std::uint16_t>(generation + i));
+        rig.runner.advance(*rig.snapshot, 0.01, 1);
+    }
+    REQUIRE(rig.tenant().policy_generation == generation);  // as when the session was made
+    const std::uint64_t stale = rig.memo().stale.read();
+    CHECK(rig.send(rig.udp(true)) == "acl_deny");
+    CHECK(rig.send(rig.udp()) == "acl_deny");
+    CHECK(rig.memo().stale.read() == stale + 1);
+}
+
 TEST_CASE("memo: 65536 reloads that change a route later an idle session looks its next hop up anew", "[memo]") {
     const std::string here = config_text("", kStateful, "sessions: {timeouts: {established_udp: 1d}}\n");
     std::string there = here;

@@ -2,10 +2,12 @@
 // The whole path as workers run it: ring ports, a real snapshot, a worker thread.
 #include "pipeline/worker.h"
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <thread>
 
+#include <rte_ethdev.h>
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
 
@@ -198,6 +200,42 @@ TEST_CASE("worker: every stage counts a packet once", "[worker]") {
         CHECK(counters.bursts.read() == 1);
     }
     bench.received(bench.east);
+}
+
+// The first queue's read takes longer than a tick of the sessions' clock, so the second one's packets are later than the
+// iteration's begin.
+TEST_CASE("worker: a session that was touched within a long iteration does not look idle at its end", "[worker]") {
+    struct Pause {
+        std::atomic<bool> wanted{false}, begun{false};
+        static std::uint16_t read(std::uint16_t, std::uint16_t, rte_mbuf**, std::uint16_t n, std::uint16_t, void* self) {
+            auto& pause = *static_cast<Pause*>(self);
+            if (!pause.wanted.exchange(false)) return n;
+            pause.begun = true;
+            std::this_thread::sleep_for(std::chrono::milliseconds(600));  // a tick is 250 ms at most
+            return n;
+        }
+    } pause;
+    Bench bench;
+    const auto* callback = rte_eth_add_rx_callback(bench.west.id(), 0, Pause::read, &pause);
+    REQUIRE(callback != nullptr);
+    const auto active = [&bench] { return bench.worker->state().sessions->stats().active; };
+    bench.send(bench.west, test::PacketBuilder().eth().ip4("10.0.0.9", "192.0.2.9").udp(1000, 53).payload(30).bytes());
+    bench.wait_rx(1);
+    CHECK(active() == 1);
+    for (std::uint64_t round = 0; round < 3; ++round) {
+        pause.begun = false;
+        pause.wanted = true;
+        while (!pause.begun) std::this_thread::yield();
+        bench.send(bench.east,
+                   test::PacketBuilder().eth(kEastMac).ip4("192.0.2.9", "10.0.0.9").udp(53, 1000).payload(30).bytes());
+        bench.wait_rx(round + 2);
+        CHECK(active() == 1);
+    }
+    bench.stop();
+    CHECK(active() == 1);
+    rte_eth_remove_rx_callback(bench.west.id(), 0, callback);
+    bench.received(bench.east);
+    bench.received(bench.west);
 }
 
 TEST_CASE("worker: the ledger closes and no mbuf is left behind, whatever was in flight", "[worker]") {
