@@ -61,9 +61,10 @@ std::optional<OptionProblem> find_contradiction(const std::vector<port::Device>&
     if (pci == devices.end()) return std::nullopt;
     for (const Option& option : options)
         if (option.group == "devices" && !is_allow(option))
-            return OptionProblem{option.at, fmt::format("{} can't go with the port on the PCI device {}: cachewire allows "
-                                                        "its ports' devices with -a and no others",
-                                                        option.tokens.front(), pci->name)};
+            return OptionProblem{option.at,
+                                 fmt::format("{} can't go with the port on the PCI device {}: cachewire allows "
+                                             "its ports' devices with -a and no others",
+                                             option.tokens.front(), pci->name)};
     return std::nullopt;
 }
 

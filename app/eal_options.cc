@@ -129,7 +129,9 @@ class Parser {
     }
 
   private:
-    [[noreturn]] void fail(const std::string& text) const { throw base::Error(status_, (where_.empty() ? "" : where_ + ": ") + text); }
+    [[noreturn]] void fail(const std::string& text) const {
+        throw base::Error(status_, (where_.empty() ? "" : where_ + ": ") + text);
+    }
 
     Option next() {
         const std::string& token = tokens_[at_++];

@@ -13,8 +13,8 @@ struct Lcores {
     std::vector<unsigned> others;
 };
 
-// What `-l`, `--lcores` (lists such as "0-3,5", and places such as "(0-3)@(0-1)") or `-c` (a mask) asks EAL for, sorted.
-// nullopt: it can't be told, and EAL will judge it.
+// What `-l`, `--lcores` (lists such as "0-3,5", and places such as "(0-3)@(0-1)") or `-c` (a mask) asks EAL for,
+// sorted. nullopt: it can't be told, and EAL will judge it.
 std::optional<std::vector<unsigned>> lcores_in_list(std::string_view text);
 std::optional<std::vector<unsigned>> lcores_in_mask(std::string_view text);
 

@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
 // Configured ports over their life: what the file says of one, what a reload changes on its device, and the watch over
-// interfaces, links and devices that go and come back. Control thread only; a device is closed only after a grace period in
-// which the published snapshot told the workers to leave it alone.
+// interfaces, links and devices that go and come back. Control thread only; a device is closed only after a grace
+// period in which the published snapshot told the workers to leave it alone.
 #include <cstdint>
 #include <functional>
 #include <memory>

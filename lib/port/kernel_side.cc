@@ -77,7 +77,8 @@ void KernelSide::collect_packet_drops() noexcept {
     for (const int fd : packet_sockets_) {
         tpacket_stats statistics{};
         socklen_t size = sizeof statistics;
-        if (getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &statistics, &size) == 0) packet_drops_ += statistics.tp_drops;
+        if (getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &statistics, &size) == 0)
+            packet_drops_ += statistics.tp_drops;
     }
 }
 

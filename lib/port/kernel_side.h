@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// What the drivers of Linux interfaces (net_af_xdp, net_af_packet, net_tap) don't tell of an open port: whether there is
-// a link, whether its XDP program is on it still, and what the kernel dropped on the way to us. look() asks, the rest
-// answers from the last look. Control thread only.
+// What the drivers of Linux interfaces (net_af_xdp, net_af_packet, net_tap) don't tell of an open port: whether there
+// is a link, whether its XDP program is on it still, and what the kernel dropped on the way to us. look() asks, the
+// rest answers from the last look. Control thread only.
 #include <cstdint>
 #include <optional>
 #include <string>

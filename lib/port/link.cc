@@ -43,7 +43,8 @@ void for_each_attribute(std::span<const char> bytes, Use&& use) {
         rtattr head;
         std::memcpy(&head, bytes.data(), sizeof head);
         if (head.rta_len < sizeof head || head.rta_len > bytes.size()) return;
-        use(static_cast<unsigned>(head.rta_type & NLA_TYPE_MASK), bytes.subspan(sizeof head, head.rta_len - sizeof head));
+        use(static_cast<unsigned>(head.rta_type & NLA_TYPE_MASK),
+            bytes.subspan(sizeof head, head.rta_len - sizeof head));
         bytes = bytes.subspan(std::min<std::size_t>(bytes.size(), RTA_ALIGN(head.rta_len)));
     }
 }
@@ -116,9 +117,11 @@ bool LinkReader::was_away(const std::string& interface) noexcept {
         const std::span<const char> message(event.data(), static_cast<std::size_t>(std::max<ssize_t>(bytes, 0)));
         if (message.size() < NLMSG_SPACE(sizeof(ifinfomsg))) continue;
         if (is_up(value_of<ifinfomsg>(message.subspan(NLMSG_HDRLEN)).ifi_flags)) continue;
-        for_each_attribute(message.subspan(NLMSG_SPACE(sizeof(ifinfomsg))), [&](unsigned type, std::span<const char> name) {
-            if (type == IFLA_IFNAME) away |= std::string_view(name.data(), strnlen(name.data(), name.size())) == interface;
-        });
+        for_each_attribute(
+            message.subspan(NLMSG_SPACE(sizeof(ifinfomsg))), [&](unsigned type, std::span<const char> name) {
+                if (type == IFLA_IFNAME)
+                    away |= std::string_view(name.data(), strnlen(name.data(), name.size())) == interface;
+            });
     }
 }
 

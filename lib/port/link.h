@@ -18,7 +18,7 @@ struct LinkFacts {
 
 class LinkReader {
   public:
-    LinkReader();                               // in this thread's network namespace
+    LinkReader();                                // in this thread's network namespace
     explicit LinkReader(int network_namespace);  // in that one, by its descriptor
     ~LinkReader();
     LinkReader(const LinkReader&) = delete;

@@ -249,8 +249,8 @@ void EthPort::close_device() noexcept {
     rte_eth_dev_close(id_);
     close_left_sockets(xdp_sockets_);
     if (foreign && !foreign->put_back())
-        base::log_warning("port {}: the XDP program that somebody put on {} could not stay: {}", config_.name, interface_,
-                          std::strerror(errno));
+        base::log_warning("port {}: the XDP program that somebody put on {} could not stay: {}", config_.name,
+                          interface_, std::strerror(errno));
 }
 
 void EthPort::look() noexcept {

@@ -248,19 +248,23 @@ TEST_CASE("config: JSON and aliases within bounds are read", "[config]") {
 TEST_CASE("config: what is right and does nothing is warned of", "[config]") {
     const auto warnings = [](const std::string& text) {
         std::string all;
-        for (const auto& diagnostic : config::load_text("version: 1\nports: [{name: wan, device: net_null0}]\n" + text, "f.yaml").diagnostics)
+        for (const auto& diagnostic :
+             config::load_text("version: 1\nports: [{name: wan, device: net_null0}]\n" + text, "f.yaml").diagnostics)
             all += config::to_string(diagnostic) + "\n";
         return all;
     };
-    CHECK(warnings("") == "f.yaml: warning: interfaces: there are none, so nothing is routed and nothing is answered\n");
+    CHECK(warnings("") ==
+          "f.yaml: warning: interfaces: there are none, so nothing is routed and nothing is answered\n");
     const std::string interface = "interfaces: [{port: wan}]\n";
     CHECK(warnings(interface) == "");
-    const std::string objects = interface +
-                                "acl:\n  - {name: used, default: permit}\n  - {name: spare, default: permit}\n"
-                                "qos: {policers: [{name: fast, type: single, rate: 1Gbit}, {name: slow, type: single, rate: 1Mbit}]}\n";
-    CHECK(warnings(objects + "tenants: [{name: red, id: 1, match: [{port: wan}], acl: used, policer: {out: slow}}]\n") ==
-          "f.yaml:6:12: warning: nothing refers to the acl 'spare', so it does nothing\n"
-          "f.yaml:7:25: warning: nothing refers to the policer 'fast', so it does nothing\n");
+    const std::string objects =
+        interface +
+        "acl:\n  - {name: used, default: permit}\n  - {name: spare, default: permit}\n"
+        "qos: {policers: [{name: fast, type: single, rate: 1Gbit}, {name: slow, type: single, rate: 1Mbit}]}\n";
+    CHECK(
+        warnings(objects + "tenants: [{name: red, id: 1, match: [{port: wan}], acl: used, policer: {out: slow}}]\n") ==
+        "f.yaml:6:12: warning: nothing refers to the acl 'spare', so it does nothing\n"
+        "f.yaml:7:25: warning: nothing refers to the policer 'fast', so it does nothing\n");
     CHECK(warnings(interface + "acl: [{name: spare, default: permit}]\nzzz: 1\n").find("warning") == std::string::npos);
 }
 

@@ -127,7 +127,8 @@ const WrongFile kCases[] = {
     {kPort, "interfaces: [{port: wan, addresses: [10.0.0.1/33]}]\n",
      "f.yaml:3:38: error: interfaces[0].addresses[0]: '10.0.0.1/33' has a length that is none; allowed: /0 to /32\n"},
     {kPort, "interfaces: [{port: wan, addresses: [\"2001:db8::1/129\", 10.0.0.1/x]}]\n",
-     "f.yaml:3:38: error: interfaces[0].addresses[0]: '2001:db8::1/129' has a length that is none; allowed: /0 to /128\n"
+     "f.yaml:3:38: error: interfaces[0].addresses[0]: '2001:db8::1/129' has a length that is none; allowed: /0 to "
+     "/128\n"
      "f.yaml:3:57: error: interfaces[0].addresses[1]: '10.0.0.1/x' has a length that is none; allowed: /0 to /32\n"},
     {kPort, "interfaces: [{port: wan, addresses: [10.0.0.1/8, 10.0.0.1/8]}]\n",
      "f.yaml:3:50: error: interfaces[0].addresses[1]: 10.0.0.1 is in use already, in line 3\n"},

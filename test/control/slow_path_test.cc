@@ -272,7 +272,8 @@ TEST_CASE("slow path: a packet waits for its neighbor and goes on when it answer
     CHECK(rig.slow_path->waiting() == 0);
 }
 
-TEST_CASE("slow path: behind a link that comes back everyone is asked for at once, and serves meanwhile", "[slow_path]") {
+TEST_CASE("slow path: behind a link that comes back everyone is asked for at once, and serves meanwhile",
+          "[slow_path]") {
     Rig rig;
     const Bytes packet = PacketBuilder().eth().ip4("10.0.0.9", "192.0.2.7").udp(1, 2).payload(20).bytes();
     rig.punt(PuntReason::no_neighbor, packet, "lan", 34, rig.hop_to("192.0.2.7"));

@@ -202,12 +202,13 @@ TEST_CASE("worker: every stage counts a packet once", "[worker]") {
     bench.received(bench.east);
 }
 
-// The first queue's read takes longer than a tick of the sessions' clock, so the second one's packets are later than the
-// iteration's begin.
+// The first queue's read takes longer than a tick of the sessions' clock, so the second one's packets are later than
+// the iteration's begin.
 TEST_CASE("worker: a session that was touched within a long iteration does not look idle at its end", "[worker]") {
     struct Pause {
         std::atomic<bool> wanted{false}, begun{false};
-        static std::uint16_t read(std::uint16_t, std::uint16_t, rte_mbuf**, std::uint16_t n, std::uint16_t, void* self) {
+        static std::uint16_t read(std::uint16_t, std::uint16_t, rte_mbuf**, std::uint16_t n, std::uint16_t,
+                                  void* self) {
             auto& pause = *static_cast<Pause*>(self);
             if (!pause.wanted.exchange(false)) return n;
             pause.begun = true;

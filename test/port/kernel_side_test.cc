@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "port/claim.h"
-#include "port/xdp_program.h"
 #include "port/tap_signals.h"
+#include "port/xdp_program.h"
 #include "support/catch.h"
 #include "support/skip.h"
 
@@ -122,7 +122,8 @@ TEST_CASE("kernel side: an interface has one claimant, and is free when that goe
     CHECK(third.holder().empty());
 }
 
-TEST_CASE("kernel side: real-time signals are taken for as long as TAPs are opened, somebody's handler stays", "[port]") {
+TEST_CASE("kernel side: real-time signals are taken for as long as TAPs are opened, somebody's handler stays",
+          "[port]") {
     const auto handler_of = [](int signal) {
         struct sigaction now {};
         REQUIRE(sigaction(signal, nullptr, &now) == 0);
