@@ -56,7 +56,7 @@ std::optional<config::Diagnostic> check_lcores(const config::Config& config) {
         const bool of_eal = named->lcores.others.empty() || config.workers.lcores.empty();
         const config::FilePlace at = of_eal ? config.eal_at[named->at] : config.workers.lcores_at;
         return config::Diagnostic{config::Diagnostic::Severity::error,
-                                  config.path,
+                                  config.sources[at.file].path,
                                   at.line,
                                   at.column,
                                   of_eal ? fmt::format("eal[{}]", named->at) : std::string(kKey),
@@ -75,7 +75,7 @@ std::vector<config::Diagnostic> check_eal(const config::Config& config) {
     std::vector<config::Diagnostic> diagnostics;
     for (const OptionProblem& problem : judge_file(config.eal, devices)) {
         const config::FilePlace at = config.eal_at[problem.at];
-        diagnostics.push_back({config::Diagnostic::Severity::error, config.path, at.line, at.column,
+        diagnostics.push_back({config::Diagnostic::Severity::error, config.sources[at.file].path, at.line, at.column,
                                fmt::format("eal[{}]", problem.at), problem.text});
     }
     if (!diagnostics.empty()) return diagnostics;

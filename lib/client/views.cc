@@ -164,8 +164,13 @@ std::string qos_text(const Json& answer, bool rate) {
 std::string config_text(const Json& answer, bool) {
     std::string text = fmt::format("# {}, generation {}, sha256 {}\n", cell(field(answer, "file")),
                                    field(answer, "generation").dump(), cell(field(answer, "sha256")));
-    if (answer.contains("text")) text += answer["text"].get<std::string>();
-    if (!text.ends_with('\n')) text += '\n';
+    bool first = true;
+    for (const Json& file : answer.value("files", Json::array())) {
+        if (!first) text += fmt::format("# {}, sha256 {}\n", cell(field(file, "file")), cell(field(file, "sha256")));
+        first = false;
+        if (file.contains("text")) text += file["text"].get<std::string>();
+        if (!text.ends_with('\n')) text += '\n';
+    }
     return text;
 }
 

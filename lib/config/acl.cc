@@ -26,20 +26,22 @@ std::string line_of(const AclRule& rule) {
 
 // Warns of rules that never match, in the file that they stand in. `path_of` names a rule's place in it.
 template <class PathOf>
-void warn_of_covered(Reporter& reporter, const Acl& acl, PathOf&& path_of) {
+void warn_of_covered(Reporter& reporter, const Acl& acl, PathOf&& path_of, std::uint16_t file = 0) {
     const Coverage coverage = find_covered(acl.rules, kCoverageBudget);
     for (const Covered& covered : coverage.found) {
         const AclRule &rule = acl.rules[covered.rule], &by = acl.rules[covered.by];
         reporter.warning(rule.line, rule.column, path_of(covered.rule),
                          covered.same
                              ? fmt::format("never matches: {} matches the same packets before", line_of(by))
-                             : fmt::format("never matches: {} matches all of its packets before", line_of(by)));
+                             : fmt::format("never matches: {} matches all of its packets before", line_of(by)),
+                         file);
     }
     if (coverage.looked_at < acl.rules.size()) {
         reporter.warning(0, 0, "",
                          fmt::format("acl {}: only the first {} of {} rules were searched for ones that never match, "
                                      "which took {} ms",
-                                     acl.name, coverage.looked_at, acl.rules.size(), kCoverageBudget.count()));
+                                     acl.name, coverage.looked_at, acl.rules.size(), kCoverageBudget.count()),
+                         file);
     }
 }
 
@@ -52,8 +54,9 @@ void read_rules(Loading& loading, const MapReader& map, Acl& acl) {
     }
     if (loading.reporter.errors() != 0) return;
     const std::size_t list = loading.config.acls.size();
-    warn_of_covered(loading.reporter, acl,
-                    [list](std::size_t rule) { return fmt::format("acl[{}].rules[{}]", list, rule); });
+    warn_of_covered(
+        loading.reporter, acl, [list](std::size_t rule) { return fmt::format("acl[{}].rules[{}]", list, rule); },
+        map.self().node->file);
 }
 
 // `file` with `format`: instead of `rules`, read anew at every reload.
@@ -64,10 +67,11 @@ void read_rules_of_file(Loading& loading, const MapReader& map, Acl& acl) {
     const auto name = read_scalar(reporter, file, "the path of a file with rules");
     RuleFormat format{};
     if (!read_choice(reporter, map.require("format"), format, kFormats) || !name) return;
-    acl.file = beside(loading.config.path, *name);
+    acl.file = beside(reporter.path(file->node->file), *name);
     std::string why;
     const auto text = read_text_file(acl.file, kMaxFileBytes, why);
     if (!text) return reporter.error(*file, fmt::format("{}: {}", acl.file, why));
+    loading.sources.add_data(acl.file, *text);
     Reporter own(acl.file);
     acl.rules = parse_rule_file(*text, format, own);
     if (own.errors() == 0) warn_of_covered(own, acl, [](std::size_t) { return std::string(); });

@@ -31,6 +31,7 @@ enum class Placement { strict, warn, ignore };
 
 struct FilePlace {  // in the file, from 1
     unsigned line = 0, column = 0;
+    std::uint16_t file = 0;  // in Config::sources
 };
 
 struct Workers {
@@ -210,10 +211,17 @@ struct Policer {
 
 inline constexpr std::size_t kMaxKeptBytes = std::size_t{4} << 20;
 
-struct Config {
+// A file that the configuration was read from.
+struct SourceFile {
     std::string path;
     std::string sha256;
-    std::shared_ptr<const std::string> text;  // of the file; null when it is longer than kMaxKeptBytes
+    std::shared_ptr<const std::string> text;  // null: a file of rules or routes, or all texts are over kMaxKeptBytes
+};
+
+struct Config {
+    std::string path;
+    std::string sha256;  // of the bytes of all `sources`, one behind the other
+    std::vector<SourceFile> sources;  // the file itself, what it includes, then files of rules and routes, as named
     std::vector<std::string> eal;
     std::vector<FilePlace> eal_at;  // where each of them stands; EAL's options are judged by app
     Workers workers;

@@ -48,18 +48,32 @@ std::string Path::text() const {
     return out + shortened(key);
 }
 
-void Reporter::error(unsigned line, unsigned column, std::string key_path, std::string text) {
+Origin origin(const Node& node) noexcept { return {node.line, node.file}; }
+
+std::uint16_t Reporter::add_file(std::string path) {
+    files_.push_back(std::move(path));
+    return static_cast<std::uint16_t>(files_.size() - 1);
+}
+
+void Reporter::error(unsigned line, unsigned column, std::string key_path, std::string text, std::uint16_t file) {
     if (++errors_ > kMaxDiagnostics) return;
-    diagnostics_.push_back({Diagnostic::Severity::error, file_, line, column, std::move(key_path), std::move(text)});
+    entries_.push_back(
+        {file, {Diagnostic::Severity::error, files_[file], line, column, std::move(key_path), std::move(text)}});
 }
 
 void Reporter::error(const Value& where, std::string text) {
-    error(where.node->line, where.node->column, is_full() ? "" : where.path.text(), std::move(text));
+    error(where.node->line, where.node->column, is_full() ? "" : where.path.text(), std::move(text), where.node->file);
 }
 
-void Reporter::warning(unsigned line, unsigned column, std::string key_path, std::string text) {
+void Reporter::warning(unsigned line, unsigned column, std::string key_path, std::string text, std::uint16_t file) {
     if (++warnings_ > kMaxWarnings) return;
-    diagnostics_.push_back({Diagnostic::Severity::warning, file_, line, column, std::move(key_path), std::move(text)});
+    entries_.push_back(
+        {file, {Diagnostic::Severity::warning, files_[file], line, column, std::move(key_path), std::move(text)}});
+}
+
+std::string Reporter::say(const Origin& origin, const Value& in_message_about) const {
+    if (origin.file == in_message_about.node->file) return fmt::format("line {}", origin.line);
+    return fmt::format("{}:{}", files_[origin.file], origin.line);
 }
 
 void Reporter::absorb(Reporter&& other) {
@@ -68,19 +82,23 @@ void Reporter::absorb(Reporter&& other) {
 }
 
 std::vector<Diagnostic> Reporter::take() {
-    std::stable_sort(diagnostics_.begin(), diagnostics_.end(), [](const Diagnostic& a, const Diagnostic& b) {
-        return std::tie(a.line, a.column) < std::tie(b.line, b.column);
+    std::stable_sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+        return std::tie(a.file, a.diagnostic.line, a.diagnostic.column) <
+               std::tie(b.file, b.diagnostic.line, b.diagnostic.column);
     });
+    std::vector<Diagnostic> diagnostics;
+    for (Entry& entry : entries_) diagnostics.push_back(std::move(entry.diagnostic));
+    entries_.clear();
     if (errors_ > kMaxDiagnostics) {
-        diagnostics_.push_back({Diagnostic::Severity::error, file_, 0, 0, "",
-                                fmt::format("{} more errors are not shown", errors_ - kMaxDiagnostics)});
+        diagnostics.push_back({Diagnostic::Severity::error, files_[0], 0, 0, "",
+                               fmt::format("{} more errors are not shown", errors_ - kMaxDiagnostics)});
     }
     if (warnings_ > kMaxWarnings) {
-        diagnostics_.push_back({Diagnostic::Severity::warning, file_, 0, 0, "",
-                                fmt::format("{} more warnings are not shown", warnings_ - kMaxWarnings)});
+        diagnostics.push_back({Diagnostic::Severity::warning, files_[0], 0, 0, "",
+                               fmt::format("{} more warnings are not shown", warnings_ - kMaxWarnings)});
     }
-    std::move(absorbed_.begin(), absorbed_.end(), std::back_inserter(diagnostics_));
-    return std::move(diagnostics_);
+    std::move(absorbed_.begin(), absorbed_.end(), std::back_inserter(diagnostics));
+    return diagnostics;
 }
 
 std::string quote(std::string_view text) { return fmt::format("'{}'", shortened(text)); }

@@ -94,7 +94,8 @@ std::string gateway_problem(const Loading& loading, std::size_t tenant, const ne
                             std::optional<std::size_t> interface) {
     const std::string text = net::to_string(address.address);
     if (const auto own = loading.own[tenant].find(address.address); own != loading.own[tenant].end())
-        return fmt::format("{} is an address of our own, in line {}", text, own->second);
+        return fmt::format("{} is an address of our own, in {}:{}", text, loading.reporter.path(own->second.file),
+                           own->second.line);
     if (loading.networks[tenant].is_broadcast(address))
         return fmt::format("{} is a network's own or its broadcast address; allowed: a host's address", text);
     if (is_link_local(address.address)) {

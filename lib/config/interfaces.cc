@@ -108,10 +108,10 @@ void read_addresses(Loading& loading, Entry& entry) {
             reporter.error(item, fmt::format("{} {}; allowed: a host's address", text, problem));
             continue;
         }
-        const auto [own, fresh] = loading.own[interface.tenant].try_emplace(parsed->address, item.node->line);
+        const auto [own, fresh] = loading.own[interface.tenant].try_emplace(parsed->address, origin(*item.node));
         if (!fresh) {
-            reporter.error(
-                item, fmt::format("{} is in use already, in line {}", net::to_string(parsed->address), own->second));
+            reporter.error(item, fmt::format("{} is in use already, in {}", net::to_string(parsed->address),
+                                             reporter.say(own->second, item)));
             continue;
         }
         const auto other = loading.networks[interface.tenant].add(parsed->prefix, entry.index);

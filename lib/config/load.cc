@@ -2,9 +2,9 @@
 #include "config/load.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include "config/sections.h"
+#include "config/sources.h"
 #include "config/text_file.h"
 #include "config/yaml.h"
 
@@ -12,8 +12,8 @@ namespace cachewire::config {
 namespace {
 
 constexpr Key kTop[] = {{"version"},
-                        {"include", kLater},
-                        {"defaults", kLater},
+                        {"include"},  // see Sources
+                        {"defaults"},
                         {"user", kLater},
                         {"eal"},
                         {"workers"},
@@ -35,16 +35,6 @@ constexpr Key kTop[] = {{"version"},
                         {"capture", kLater},
                         {"telemetry", kLater}};
 
-std::string sha256_hex(std::string_view bytes) {
-    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-    unsigned length = 0;
-    // Can't fail but for lack of memory; the sum is for people to compare files by, so an empty one does no harm.
-    if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), &length, EVP_sha256(), nullptr) != 1) return "";
-    std::string hex;
-    for (unsigned i = 0; i < length; ++i) hex += fmt::format("{:02x}", digest[i]);
-    return hex;
-}
-
 void read_version(Loading& loading, const MapReader& top) {
     const auto value = top.require("version");
     const auto text = read_scalar(loading.reporter, value, "1");
@@ -63,6 +53,7 @@ void read_sections(Loading& loading, const MapReader& top) {
     read_ports(loading, top);
     read_qos(loading, top);
     read_acls(loading, top);
+    read_defaults(loading, top);
     read_tenants(loading, top);
     read_interfaces(loading, top);
     read_neighbors(loading, top);
@@ -81,7 +72,7 @@ void warn_of_idle(Loading& loading) {
 LoadResult failed(const std::string& path, const std::string& why) {
     Reporter reporter(path);
     reporter.error(0, 0, "", why);
-    return {std::nullopt, reporter.take()};
+    return {std::nullopt, reporter.take(), {}};
 }
 
 }  // namespace
@@ -89,21 +80,22 @@ LoadResult failed(const std::string& path, const std::string& why) {
 LoadResult load_text(std::string_view text, const std::string& path) {
     if (text.size() > kMaxFileBytes) return failed(path, fmt::format("is larger than {} MiB", kMaxFileBytes >> 20));
     Reporter reporter(path);
-    const auto document = parse_yaml(text, reporter);
-    if (!document) return {std::nullopt, reporter.take()};
-    if (document->root->kind == Node::Kind::null) {
+    Sources sources(reporter);
+    const Node* const root = sources.read(text);
+    if (root == nullptr) return {std::nullopt, reporter.take(), sources.files()};
+    if (root->kind == Node::Kind::null) {
         return failed(path, "is empty; needed at least: version, ports and interfaces");
     }
     Config config;
     config.path = path;
-    config.sha256 = sha256_hex(text);
-    if (text.size() <= kMaxKeptBytes) config.text = std::make_shared<const std::string>(text);
-    Loading loading{reporter, config};
-    const MapReader top(reporter, Value{document->root, {}}, kTop);
+    Loading loading{reporter, config, sources};
+    const MapReader top(reporter, Value{root, {}}, kTop);
     if (top.valid()) read_sections(loading, top);
-    if (reporter.errors() > 0) return {std::nullopt, reporter.take()};
+    config.sha256 = sources.sha256();
+    config.sources = sources.files();
+    if (reporter.errors() > 0) return {std::nullopt, reporter.take(), sources.files()};
     warn_of_idle(loading);
-    return {std::move(config), reporter.take()};
+    return {std::move(config), reporter.take(), sources.files()};
 }
 
 LoadResult load_file(const std::string& path) {

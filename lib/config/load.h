@@ -27,6 +27,7 @@ std::string to_string(const Diagnostic& diagnostic);
 struct LoadResult {
     std::optional<Config> config;  // empty when there is any error
     std::vector<Diagnostic> diagnostics;
+    std::vector<SourceFile> sources;  // as far as they could be read, of a wrong configuration too
 };
 
 inline constexpr std::size_t kMaxFileBytes = 64u << 20;

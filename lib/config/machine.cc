@@ -34,7 +34,7 @@ void read_eal(Loading& loading, const std::optional<Value>& value) {
             loading.reporter.error(item, fmt::format("{} is not text; allowed: \"{}\" in quotes", quote(*text), *text));
         } else {
             loading.config.eal.emplace_back(*text);
-            loading.config.eal_at.push_back({item.node->line, item.node->column});
+            loading.config.eal_at.push_back({item.node->line, item.node->column, item.node->file});
         }
     }
 }
@@ -50,7 +50,7 @@ void read_lcores(Loading& loading, const std::optional<Value>& value) {
         loading.reporter.error(*value, fmt::format("{}; allowed: {}", why, kAllowed));
     } else {
         loading.config.workers.lcores = std::move(*lcores);
-        loading.config.workers.lcores_at = {value->node->line, value->node->column};
+        loading.config.workers.lcores_at = {value->node->line, value->node->column, value->node->file};
     }
 }
 

@@ -8,10 +8,10 @@
 namespace cachewire::config {
 
 void Names::add(Reporter& reporter, const Value& where, const std::string& name, std::size_t index) {
-    const auto [entry, fresh] = entries_.try_emplace(name, Entry{index, where.node->line, where.node->column});
+    const auto [entry, fresh] = entries_.try_emplace(name, Entry{index, origin(*where.node), where.node->column});
     if (!fresh) {
-        reporter.error(
-            where, fmt::format("a second {} named '{}'; the first stands in line {}", kind_, name, entry->second.line));
+        reporter.error(where, fmt::format("a second {} named '{}'; the first stands in {}", kind_, name,
+                                          reporter.say(entry->second.origin, where)));
     }
 }
 
@@ -31,8 +31,9 @@ std::vector<std::string_view> Names::all() const {
 void Names::warn_of_unused(Reporter& reporter) const {
     for (const auto& [name, entry] : entries_)
         if (!entry.used)
-            reporter.warning(entry.line, entry.column, "",
-                             fmt::format("nothing refers to the {} '{}', so it does nothing", kind_, name));
+            reporter.warning(entry.origin.line, entry.column, "",
+                             fmt::format("nothing refers to the {} '{}', so it does nothing", kind_, name),
+                             entry.origin.file);
 }
 
 std::optional<std::size_t> Names::resolve(Reporter& reporter, const std::optional<Value>& value) {

@@ -46,8 +46,7 @@ MapReader::MapReader(Reporter& reporter, const Value& map, std::span<const Key> 
 
 void MapReader::take(const Node& key, const Node& value) {
     if (key.kind != Node::Kind::scalar) {
-        reporter_.error(key.line, key.column, path_->text(),
-                        fmt::format("a key that is {}; allowed: a word", kind_name(key)));
+        reporter_.error(Value{&key, *path_}, fmt::format("a key that is {}; allowed: a word", kind_name(key)));
         return;
     }
     const Value at_key{&key, {path_, key.text}};
@@ -89,7 +88,7 @@ void MapReader::report_unknown(const Node& key, const Node& value) const {
     const Value at_key{&key, {path_, key.text}};
     if (key.text == "<<") {
         reporter_.error(at_key,
-                        "merging is not allowed; shared values belong into `defaults:` (which is not supported yet)");
+                        "merging is not allowed; what tenants have in common belongs into `defaults: {tenant: {...}}`");
         return;
     }
     if (map_.node->flow && value.kind == Node::Kind::null) {

@@ -15,7 +15,7 @@ constexpr Key kRoute[] = {{"tenant"}, {"prefix"}, {"via"}, {"action"}, {"file"},
 enum class RouteAction { drop };
 constexpr Choice<RouteAction> kActions[] = {{"drop", RouteAction::drop}};
 
-using Seen = std::vector<std::map<net::Prefix, unsigned>>;  // by tenant: prefix -> line
+using Seen = std::vector<std::map<net::Prefix, Origin>>;  // by tenant
 
 void add_neighbor(Loading& loading, const MapReader& map, std::size_t tenant, const net::ParsedAddress& address) {
     Reporter& reporter = loading.reporter;
@@ -52,10 +52,10 @@ void read_single_route(Loading& loading, const MapReader& map, std::optional<std
         if (via_value && via_value->node->kind == Node::Kind::scalar) read_address(reporter, via_value);
         return;
     }
-    const auto [other, fresh] = seen[*tenant].try_emplace(*prefix, prefix_value->node->line);
+    const auto [other, fresh] = seen[*tenant].try_emplace(*prefix, origin(*prefix_value->node));
     if (!fresh)
-        reporter.error(*prefix_value, fmt::format("a second route to {}; the first stands in line {}",
-                                                  net::to_string(*prefix), other->second));
+        reporter.error(*prefix_value, fmt::format("a second route to {}; the first stands in {}", net::to_string(*prefix),
+                                                  reporter.say(other->second, *prefix_value)));
     if (drop && !via_value) loading.config.routes.push_back({*tenant, *prefix, {}, true});
     if (action_value || !via_value) return;
     auto vias = read_vias(loading, *via_value, *tenant, *prefix);
@@ -83,11 +83,12 @@ void refuse_repetitions(Loading& loading, const Seen& seen) {
                                              [](const FileRoute& r, const net::Prefix& p) { return r.prefix < p; });
             return at != in.routes->end() && at->prefix == prefix ? &*at : nullptr;
         };
-        for (const auto& [prefix, line] : seen[file.tenant]) {
+        for (const auto& [prefix, origin] : seen[file.tenant]) {
             const FileRoute* here = find(file, prefix);
             if (here != nullptr)
                 own.error(here->line, 1, "", fmt::format("a second route to {}; the first stands in {}:{}",
-                                                         net::to_string(prefix), loading.config.path, line));
+                                                         net::to_string(prefix), loading.reporter.path(origin.file),
+                                                         origin.line));
         }
         for (std::size_t j = 0; j < i; ++j) {
             const RouteFile& other = loading.config.route_files[j];
@@ -107,7 +108,7 @@ void refuse_repetitions(Loading& loading, const Seen& seen) {
 
 void read_neighbors(Loading& loading, const MapReader& top) {
     Reporter& reporter = loading.reporter;
-    std::vector<std::map<std::pair<net::Address, std::string>, unsigned>> seen(loading.config.tenants.size());
+    std::vector<std::map<std::pair<net::Address, std::string>, Origin>> seen(loading.config.tenants.size());
     for (const Value& item : read_list(reporter, top.get("neighbors"))) {
         const MapReader map(reporter, item, kNeighbor);
         const auto tenant = read_tenant_reference(loading, map);
@@ -120,12 +121,13 @@ void read_neighbors(Loading& loading, const MapReader& top) {
         // Each link has link-local addresses of its own.
         const auto interface = map.get("interface");
         const std::string link = is_link_local(address->address) && interface ? interface->node->text : "";
-        const auto [other, fresh] = seen[*tenant].try_emplace({address->address, link}, address_value->node->line);
+        const auto [other, fresh] = seen[*tenant].try_emplace({address->address, link}, origin(*address_value->node));
         if (fresh) {
             add_neighbor(loading, map, *tenant, *address);
         } else {
-            reporter.error(*address_value, fmt::format("a second neighbour {}; the first stands in line {}",
-                                                       net::to_string(address->address), other->second));
+            reporter.error(*address_value, fmt::format("a second neighbour {}; the first stands in {}",
+                                                       net::to_string(address->address),
+                                                       reporter.say(other->second, *address_value)));
             read_mac(reporter, map.require("mac"));
         }
     }

@@ -184,9 +184,10 @@ void read_route_file(Loading& loading, const MapReader& map, std::size_t tenant)
     const auto gateways = read_gateways(loading, via, tenant);
     if (!has_format || !name || !gateways) return;
     std::string why;
-    RouteFile file{tenant, beside(loading.config.path, *name), {}, {}};
+    RouteFile file{tenant, beside(reporter.path(value->node->file), *name), {}, {}};
     const auto text = read_text_file(file.path, kMaxRouteFileBytes, why);
     if (!text) return reporter.error(*value, fmt::format("{}: {}", file.path, why));
+    loading.sources.add_data(file.path, *text);
     FileReader reader(loading, tenant, format, file);
     reader.set_gateways(*gateways);
     reader.read(*text);

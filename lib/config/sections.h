@@ -16,6 +16,7 @@
 
 #include "config/config.h"
 #include "config/reader.h"
+#include "config/sources.h"
 
 namespace cachewire::config {
 
@@ -35,7 +36,8 @@ class Names {
   private:
     struct Entry {
         std::size_t index;
-        unsigned line, column;
+        Origin origin;
+        unsigned column;
         bool used = false;
     };
     std::string_view kind_;
@@ -63,23 +65,31 @@ struct Nested {
     std::vector<Value> routes;
 };
 
+// `defaults: {tenant: ...}`: what a tenant is before its own keys are read.
+struct TenantDefaults {
+    Tenant tenant;
+    std::optional<Value> sessions;  // where it stands; else a stateful list decides
+};
+
 // port, vlan, inner_vlan; nullopt: any
 using MatchKey = std::tuple<std::size_t, std::optional<std::uint16_t>, std::optional<std::uint16_t>>;
 
 struct Loading {
     Reporter& reporter;
     Config& config;
+    Sources& sources;
     bool has_tenants = false;  // the file declares some; else there is one, "default"
     Names ports{"port"};
     Names policers{"policer"};
     Names acls{"acl"};
     Names tenants{"tenant"};
     Names interfaces{"interface"};
+    TenantDefaults tenant_defaults;
     std::vector<Nested> nested;
     std::map<MatchKey, std::size_t> matches;            // -> tenant
     bool interfaces_are_right = true;                   // else a gateway's network may be missing because of that
     std::vector<Networks> networks;                     // by tenant
-    std::vector<std::map<net::Address, unsigned>> own;  // by tenant: own addresses, and the line each stands in
+    std::vector<std::map<net::Address, Origin>> own;    // by tenant: own addresses, and where each stands
     // Rules' `in` and `out`, resolved last: interfaces are known only then, and they need the tenants, which need the lists.
     std::vector<Value> rule_ports;
 };
@@ -89,6 +99,7 @@ void read_sessions(Loading& loading, const MapReader& top);
 void read_ports(Loading& loading, const MapReader& top);
 void read_qos(Loading& loading, const MapReader& top);
 void read_acls(Loading& loading, const MapReader& top);
+void read_defaults(Loading& loading, const MapReader& top);
 void read_tenants(Loading& loading, const MapReader& top);
 void read_interfaces(Loading& loading, const MapReader& top);  // tenants' own ones too; completes their `match`
 void read_neighbors(Loading& loading, const MapReader& top);

@@ -19,6 +19,9 @@ constexpr Key kTenant[] = {{"name"},
                            {"quota"},
                            {"midstream"},
                            {"rpf"}};
+constexpr Key kDefaults[] = {{"tenant"}, {"service", kLater}};
+// Not what makes a tenant this one: its name and id, its match, interfaces and routes.
+constexpr Key kTenantDefaults[] = {{"sessions"}, {"acl"}, {"policer"}, {"quota"}, {"midstream"}, {"rpf"}};
 constexpr Key kQuota[] = {{"sessions"}, {"new_sessions_per_second"}};
 constexpr Key kMatch[] = {{"port"}, {"vlan"}, {"inner_vlan"}};
 constexpr Key kPolicer[] = {{"in"}, {"out"}};
@@ -60,11 +63,42 @@ void read_quota(Reporter& reporter, const Value& value, Quota& quota) {
         quota.new_sessions_per_second = static_cast<std::uint32_t>(*rate);
 }
 
+// What stands in a tenant and in `defaults: tenant` alike. A key that is there replaces what was there before, whole.
+// `sessions`: where it stands.
+void read_settings(Loading& loading, const MapReader& map, Tenant& tenant, std::optional<Value>& sessions) {
+    Reporter& reporter = loading.reporter;
+    if (const auto acl = map.get("acl")) tenant.acl = loading.acls.resolve(reporter, acl);
+    if (const auto written = map.get("sessions")) {
+        sessions = written;
+        read_choice(reporter, written, tenant.sessions, kSessions);
+    }
+    if (const auto quota = map.get("quota")) {
+        tenant.quota = {};
+        read_quota(reporter, *quota, tenant.quota);
+    }
+    read_choice(reporter, map.get("midstream"), tenant.midstream, kMidstream);
+    read_choice(reporter, map.get("rpf"), tenant.rpf, kRpf);
+    if (const auto policer = map.get("policer")) {
+        const MapReader directions(reporter, *policer, kPolicer);
+        tenant.policer_in = loading.policers.resolve(reporter, directions.get("in"));
+        tenant.policer_out = loading.policers.resolve(reporter, directions.get("out"));
+    }
+}
+
+// A stateful list tracks, unless something else is written, which is wrong then.
+void settle_sessions(Loading& loading, Tenant& tenant, const std::optional<Value>& sessions) {
+    if (!tenant.acl || !loading.config.acls[*tenant.acl].stateful) return;
+    if (!sessions) tenant.sessions = SessionMode::track;
+    if (tenant.sessions != SessionMode::track)
+        loading.reporter.error(*sessions, fmt::format("tenant '{}' has a stateful list, which needs sessions; allowed: track",
+                                                      tenant.name));
+}
+
 void read_tenant(Loading& loading, const Value& item, std::map<std::uint16_t, std::string>& ids) {
     Reporter& reporter = loading.reporter;
     const MapReader map(reporter, item, kTenant);
     const std::size_t index = loading.config.tenants.size();
-    Tenant tenant;
+    Tenant tenant = loading.tenant_defaults.tenant;
     const auto name = map.require("name");
     tenant.name = read_name(reporter, name).value_or("");
     if (tenant.name == "default")
@@ -76,21 +110,9 @@ void read_tenant(Loading& loading, const Value& item, std::map<std::uint16_t, st
         if (!fresh) reporter.error(*id, fmt::format("{} is the id of tenant '{}' already", tenant.id, entry->second));
     }
     for (const Value& match : read_list(reporter, map.get("match"))) read_match(loading, match, tenant, index);
-    tenant.acl = loading.acls.resolve(reporter, map.get("acl"));
-    if (tenant.acl && loading.config.acls[*tenant.acl].stateful) tenant.sessions = SessionMode::track;
-    const auto sessions = map.get("sessions");
-    read_choice(reporter, sessions, tenant.sessions, kSessions);
-    if (tenant.acl && loading.config.acls[*tenant.acl].stateful && tenant.sessions != SessionMode::track) {
-        reporter.error(*sessions, "a stateful list needs sessions; allowed: track");
-    }
-    if (const auto quota = map.get("quota")) read_quota(reporter, *quota, tenant.quota);
-    read_choice(reporter, map.get("midstream"), tenant.midstream, kMidstream);
-    read_choice(reporter, map.get("rpf"), tenant.rpf, kRpf);
-    if (const auto policer = map.get("policer")) {
-        const MapReader directions(reporter, *policer, kPolicer);
-        tenant.policer_in = loading.policers.resolve(reporter, directions.get("in"));
-        tenant.policer_out = loading.policers.resolve(reporter, directions.get("out"));
-    }
+    auto sessions = loading.tenant_defaults.sessions;
+    read_settings(loading, map, tenant, sessions);
+    settle_sessions(loading, tenant, sessions);
     loading.nested.push_back(
         {index, read_list(reporter, map.get("interfaces")), read_list(reporter, map.get("routes"))});
     if (!tenant.name.empty()) loading.tenants.add(reporter, *name, tenant.name, index);
@@ -98,6 +120,16 @@ void read_tenant(Loading& loading, const Value& item, std::map<std::uint16_t, st
 }
 
 }  // namespace
+
+void read_defaults(Loading& loading, const MapReader& top) {
+    const auto value = top.get("defaults");
+    if (!value) return;
+    const MapReader defaults(loading.reporter, *value, kDefaults);
+    const auto tenant = defaults.get("tenant");
+    if (!tenant) return;
+    const MapReader map(loading.reporter, *tenant, kTenantDefaults);
+    read_settings(loading, map, loading.tenant_defaults.tenant, loading.tenant_defaults.sessions);
+}
 
 void read_tenants(Loading& loading, const MapReader& top) {
     const auto value = top.get("tenants");
@@ -110,8 +142,9 @@ void read_tenants(Loading& loading, const MapReader& top) {
         }
         for (const Value& item : items) read_tenant(loading, item, ids);
     } else {
-        Tenant tenant;
+        Tenant tenant = loading.tenant_defaults.tenant;
         tenant.name = "default";
+        settle_sessions(loading, tenant, loading.tenant_defaults.sessions);
         for (std::size_t port = 0; port < loading.config.ports.size(); ++port) {
             tenant.match.push_back({port, {}, {}});
             loading.matches.emplace(MatchKey{port, {}, {}}, 0);

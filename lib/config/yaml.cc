@@ -24,7 +24,7 @@ struct Refused {
 
 class Builder final : public YAML::EventHandler {
   public:
-    explicit Builder(Document& document) : document_(document) {}
+    Builder(Document& document, std::uint16_t file) : document_(document), file_(file) {}
 
     void OnDocumentStart(const YAML::Mark& mark) override {
         if (documents_++ > 0) {
@@ -96,6 +96,7 @@ class Builder final : public YAML::EventHandler {
         node.kind = kind;
         node.line = line;
         node.column = column;
+        node.file = file_;
         if (anchor != 0) anchors_[anchor] = &node;
         return node;
     }
@@ -139,6 +140,7 @@ class Builder final : public YAML::EventHandler {
     }
 
     Document& document_;
+    std::uint16_t file_;
     std::vector<Node*> stack_;
     std::unordered_map<YAML::anchor_t, const Node*> anchors_;
     std::size_t alias_nodes_ = 0;
@@ -200,23 +202,24 @@ char character_at(std::string_view text, Place place) {
 }
 
 // yaml-cpp has a dozen names for a bracket too few or too many, none of which says which bracket.
-void report_fault(Reporter& reporter, std::string_view text, Place fault, const Node* open, const std::string& why) {
+void report_fault(Reporter& reporter, std::uint16_t file, std::string_view text, Place fault, const Node* open, const std::string& why) {
     const char found = character_at(text, fault);
     const bool closes = found == ']' || found == '}';
     if (open == nullptr)
         return reporter.error(fault.line, fault.column, "",
-                              closes ? fmt::format("a '{}' that closes nothing", found) : "not YAML: " + why);
+                              closes ? fmt::format("a '{}' that closes nothing", found) : "not YAML: " + why, file);
     Bracket bracket{open->kind == Node::Kind::map ? '{' : '[', {open->line, open->column}};
     if (const auto inner = brackets_between(text, bracket.at, fault); !inner.empty()) bracket = inner.back();
     const char wanted = bracket.text == '{' ? '}' : ']';
     // At the file's end, or where yaml-cpp names the bracket's own line, there is no better place than the bracket.
     if (found == '\0' || fault <= bracket.at)
         return reporter.error(bracket.at.line, bracket.at.column, "",
-                              fmt::format("the '{}' is never closed", bracket.text));
+                              fmt::format("the '{}' is never closed", bracket.text), file);
     reporter.error(fault.line, fault.column, "",
                    fmt::format("{} where the '{}' of line {}, column {} is still open; allowed: ',' or '{}'",
                                closes ? fmt::format("a '{}'", found) : "not YAML", bracket.text, bracket.at.line,
-                               bracket.at.column, wanted));
+                               bracket.at.column, wanted),
+                   file);
 }
 
 void parse_events(std::string_view text, Builder& builder) {
@@ -229,25 +232,28 @@ void parse_events(std::string_view text, Builder& builder) {
 
 }  // namespace
 
-std::unique_ptr<const Document> parse_yaml(std::string_view text, Reporter& reporter) {
+std::unique_ptr<const Document> parse_yaml(std::string_view text, Reporter& reporter, std::uint16_t file) {
     if (const auto problem = check_text(text)) {
-        reporter.error(problem->line, problem->column, "", problem->text);
+        reporter.error(problem->line, problem->column, "", problem->text, file);
         return nullptr;
     }
     auto document = std::make_unique<Document>();
-    Builder builder(*document);
+    Builder builder(*document, file);
     try {
         parse_events(text, builder);
     } catch (const Refused& refused) {
-        reporter.error(refused.line, refused.column, "", refused.text);
+        reporter.error(refused.line, refused.column, "", refused.text, file);
         return nullptr;
     } catch (const YAML::Exception& fault) {
         const auto at = [](int zero_based) { return static_cast<unsigned>(std::max(zero_based, 0)) + 1; };
         const Place place{at(fault.mark.line), at(fault.mark.column)};
-        report_fault(reporter, text, place, builder.open_bracket(), fault.msg);
+        report_fault(reporter, file, text, place, builder.open_bracket(), fault.msg);
         return nullptr;
     }
-    if (document->root == nullptr) document->root = &document->nodes.emplace_back();
+    if (document->root == nullptr) {
+        document->nodes.emplace_back().file = file;
+        document->root = &document->nodes.back();
+    }
     return document;
 }
 

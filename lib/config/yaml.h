@@ -28,6 +28,7 @@ struct Node {
     std::uint32_t line = 0;   // 1-based
     std::uint32_t column = 0;
     std::uint32_t expanded = 1;  // nodes from here down, aliases counted as what they stand for
+    std::uint16_t file = 0;      // Reporter's number of the file that it stands in
     std::string text;
     std::vector<const Node*> children;  // items; of a map: key, value, key, value
 };
@@ -38,6 +39,6 @@ struct Document {
 };
 
 // nullptr when the text is no single, well-formed, bounded document; the reporter says why.
-std::unique_ptr<const Document> parse_yaml(std::string_view text, Reporter& reporter);
+std::unique_ptr<const Document> parse_yaml(std::string_view text, Reporter& reporter, std::uint16_t file = 0);
 
 }  // namespace cachewire::config

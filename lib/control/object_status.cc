@@ -183,18 +183,30 @@ void add_object_endpoints(telemetry::Endpoints& endpoints, Runtime& runtime) {
     add("/cachewire/qos/stats", "Policers in use. Parameters: policer, cursor, count", qos_stats);
 }
 
+// Without their texts where those are not kept: files of rules and routes.
+ControlSocket::Json files_json(const std::vector<config::SourceFile>& sources) {
+    auto files = ControlSocket::Json::array();
+    for (const config::SourceFile& source : sources) {
+        files.push_back({{"file", source.path}, {"sha256", source.sha256}});
+        if (source.text) files.back()["text"] = *source.text;
+    }
+    return files;
+}
+
 void add_config_command(ControlSocket& socket, Runtime& runtime) {
     socket.add("config", [&runtime](const ControlSocket::Json& request) -> ControlSocket::Json {
         if (request.size() != 1) throw BadQuery("config: takes nothing else");
         return runtime.with_view([](const View& v) -> ControlSocket::Json {
-            if (!v.config.text)
+            const config::SourceFile& main = v.config.sources.front();
+            if (!main.text)
                 throw BadQuery(
                     fmt::format("the file was longer than {} MiB and its text is not kept; it was {}, sha256 {}",
                                 config::kMaxKeptBytes >> 20, v.config.path, v.config.sha256));
             return {{"file", v.config.path},
                     {"sha256", v.config.sha256},
                     {"generation", v.generation},
-                    {"text", *v.config.text}};
+                    {"text", *main.text},
+                    {"files", files_json(v.config.sources)}};
         });
     });
 }

@@ -38,12 +38,12 @@ const WrongFile kCases[] = {
      "f.yaml:3:1: error: a second document starts here; allowed: one document in a file\n"},
     {"", "version: !!int 1\n", "f.yaml:1:10: error: tags are not used here; write the value without one\n"},
     {kPort, "<<: {mtu: 1}\n",
-     "f.yaml:3:1: error: <<: merging is not allowed; shared values belong into `defaults:` (which is not supported "
-     "yet)\n"},
+     "f.yaml:3:1: error: <<: merging is not allowed; what tenants have in common belongs into `defaults: {tenant: "
+     "{...}}`\n"},
     {kPort, "? [a]\n: b\n", "f.yaml:3:3: error: a key that is a list; allowed: a word\n"},
     {kPort, "prots: []\n", "f.yaml:3:1: error: prots: unknown key; did you mean 'ports'?\n"},
     {kPort, "zzz: 1\n",
-     "f.yaml:3:1: error: zzz: unknown key; allowed: version, eal, workers, memory, pipeline, ports, tenants, "
+     "f.yaml:3:1: error: zzz: unknown key; allowed: version, include, defaults, eal, workers, memory, pipeline, ports, tenants, "
      "interfaces, neighbors, routes, acl, sessions, qos, description\n"},
     {kPort, "ports: []\n", "f.yaml:3:1: error: ports: this key stands twice\n"},
     {kPort, "description: [a]\n", "f.yaml:3:14: error: description: is a list; allowed: text\n"},
@@ -59,8 +59,7 @@ const WrongFile kCases[] = {
     {"", "version: 1\nports: {wan: net_null0}\n", "f.yaml:2:8: error: ports: is a map; allowed: a list\n"},
     {"", "version: 1\nports: [wan]\n", "f.yaml:2:9: error: ports[0]: is a single value; allowed: a map of keys\n"},
     {"", "version: 1\nports:\n", "f.yaml:2:1: error: ports: has no value; allowed: a list\n"},
-    {kPort, "include: [a.yaml]\n", "f.yaml:3:1: error: include: not supported yet\n"},
-    {kPort, "defaults: {}\n", "f.yaml:3:1: error: defaults: not supported yet\n"},
+    {kPort, "defaults: {service: {}}\n", "f.yaml:3:12: error: defaults.service: not supported yet\n"},
     {kPort, "user: none\n", "f.yaml:3:1: error: user: not supported yet\n"},
     {kPort, "cross_connects: []\n", "f.yaml:3:1: error: cross_connects: not supported yet\n"},
     {kPort, "kernel: {}\n", "f.yaml:3:1: error: kernel: not supported yet\n"},
