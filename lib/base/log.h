@@ -9,6 +9,11 @@
 namespace cachewire::base {
 
 enum class LogLevel { error, warning, info, debug };
+inline constexpr std::string_view kLogLevelNames[] = {"error", "warning", "info", "debug"};
+
+// What is written from now on; of cachewire's own lines alone.
+void set_log_level(LogLevel level);
+LogLevel log_level();
 
 void log_line(LogLevel level, std::string_view text);
 

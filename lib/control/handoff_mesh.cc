@@ -63,6 +63,7 @@ void HandoffMesh::connect(std::span<WorkerState* const> workers, std::span<const
         handoff.owners = pipeline::spread_owners(count);
         handoff.peers.resize(count);
         handoff.send_out.resize(pipeline::kMaxPorts);
+        handoff.send_in.resize(pipeline::kMaxPorts);
     }
     for (unsigned to = 0; to < count; ++to)
         for (unsigned from = 0; from < count; ++from) {
@@ -74,7 +75,26 @@ void HandoffMesh::connect(std::span<WorkerState* const> workers, std::span<const
     for_each_send(ports, count, [&](unsigned from, unsigned holder, std::uint16_t port) {
         auto* ring = shelves[holder].put<SendRing>();
         workers[from]->handoff.send_out[port] = ring;
-        workers[holder]->handoff.send_in.push_back({port, ring});
+        workers[holder]->handoff.send_in[port].push_back(ring);
+    });
+    for (const PortQueues& port : ports) linked_[port.port] = port.tx;
+}
+
+void HandoffMesh::add_port(std::span<WorkerState* const> workers, const PortQueues& port) {
+    const auto count = static_cast<unsigned>(workers.size());
+    if (count < 2) return;
+    const auto [known, fresh] = linked_.try_emplace(port.port, port.tx);
+    if (!fresh && known->second == port.tx) return;
+    known->second = port.tx;
+    for (WorkerState* worker : workers) {
+        worker->handoff.send_out[port.port] = nullptr;
+        worker->handoff.send_in[port.port].clear();
+    }
+    for_each_send({&port, 1}, count, [&](unsigned from, unsigned holder, std::uint16_t index) {
+        memory_.emplace_back(sizeof(SendRing), workers[holder]->socket);
+        auto* ring = new (memory_.back().data()) SendRing;
+        workers[from]->handoff.send_out[index] = ring;
+        workers[holder]->handoff.send_in[index].push_back(ring);
     });
 }
 

@@ -3,6 +3,7 @@
 // The rings between workers, made before they run and gone after they have returned; and which worker polls which
 // receive queue. Each worker's incoming rings lie together, on its socket.
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -25,12 +26,23 @@ class HandoffMesh {
     // With one worker nothing is made. Throws base::MachineError.
     void connect(std::span<pipeline::WorkerState* const> workers, std::span<const PortQueues> ports);
 
+    // For a port that no published snapshot has, and none had under another number of TX queues: nobody looks at its
+    // place.
+    void add_port(std::span<pipeline::WorkerState* const> workers, const PortQueues& port);
+
+    // What is linked at this place, if anything is, is for so many TX queues.
+    [[nodiscard]] bool fits(std::uint16_t port, std::uint16_t tx) const {
+        const auto known = linked_.find(port);
+        return known == linked_.end() || known->second == tx;
+    }
+
     [[nodiscard]] std::size_t bytes() const noexcept;
     // The most mbufs that lie in rings, as a pool has to reckon with.
     static std::size_t mbufs(std::size_t workers, std::size_t ports) noexcept;
 
   private:
-    std::vector<base::HugeArray> memory_;  // by worker
+    std::vector<base::HugeArray> memory_;
+    std::map<std::uint16_t, std::uint16_t> linked_;  // port -> TX queues that its rings are for
 };
 
 }  // namespace cachewire::control

@@ -44,11 +44,6 @@ Json memo_stats(const View& v) {
     return answer;
 }
 
-std::vector<Json> overrides(const View& v) {
-    if (!v.memoize_override) return {};
-    return {Json{{"what", "memoize"}, {"value", *v.memoize_override ? "on" : "off"}}};
-}
-
 }  // namespace
 
 void MemoWatch::look(const Workers& workers) {
@@ -71,23 +66,6 @@ void add_memo_endpoints(telemetry::Endpoints& endpoints, Runtime& runtime) {
                       if (!parameters.empty()) throw BadQuery("takes no parameters");
                       return runtime.with_view(memo_stats);
                   });
-    endpoints.add("/cachewire/override/list", "What cwctl has changed. Parameters: cursor, count (optional)",
-                  [&runtime](std::string_view parameters) {
-                      return runtime.with_view([&](const View& view) {
-                          return telemetry::page(overrides(view), telemetry::parse_page(parameters));
-                      });
-                  });
-}
-
-void add_memo_commands(ControlSocket& socket, Runtime& runtime) {
-    socket.add("memoize", [&runtime](const ControlSocket::Json& request) {
-        const auto on = request.find("on");
-        if (on == request.end() || !on->is_boolean())
-            return ControlSocket::Json{{"ok", false}, {"error", "memoize: \"on\" is true or false"}};
-        const std::string error = runtime.override_memoize(on->get<bool>());
-        if (!error.empty()) return ControlSocket::Json{{"ok", false}, {"error", error}};
-        return ControlSocket::Json{{"ok", true}};
-    });
 }
 
 }  // namespace cachewire::control

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "control/control_socket.h"
 #include "control/workers.h"
 #include "telemetry/endpoints.h"
 
@@ -22,9 +21,7 @@ class MemoWatch {
     std::vector<std::uint64_t> logged_;  // by worker
 };
 
-// The handlers keep `runtime` and must be gone before it is.
+// The handler keeps `runtime` and must be gone before it is.
 void add_memo_endpoints(telemetry::Endpoints& endpoints, Runtime& runtime);
-// memoize.
-void add_memo_commands(ControlSocket& socket, Runtime& runtime);
 
 }  // namespace cachewire::control

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/object_status.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "control/override_status.h"
 #include "control/runtime.h"
 #include "telemetry/page.h"
 
@@ -183,6 +185,8 @@ void add_object_endpoints(telemetry::Endpoints& endpoints, Runtime& runtime) {
     add("/cachewire/qos/stats", "Policers in use. Parameters: policer, cursor, count", qos_stats);
 }
 
+namespace {
+
 // Without their texts where those are not kept: files of rules and routes.
 ControlSocket::Json files_json(const std::vector<config::SourceFile>& sources) {
     auto files = ControlSocket::Json::array();
@@ -192,6 +196,26 @@ ControlSocket::Json files_json(const std::vector<config::SourceFile>& sources) {
     }
     return files;
 }
+
+// What a reload would read now, against what runs. Errors of the files are no answer of their own: they differ then.
+ControlSocket::Json config_diff(const View& v, const config::LoadResult& loaded) {
+    const auto is_same = [](const config::SourceFile& a, const config::SourceFile& b) {
+        return a.path == b.path && a.sha256 == b.sha256;
+    };
+    const bool same = std::equal(loaded.sources.begin(), loaded.sources.end(), v.config.sources.begin(),
+                                 v.config.sources.end(), is_same);
+    ControlSocket::Json answer = {{"drift", !same || !loaded.config},
+                                  {"generation", v.generation},
+                                  {"overrides", overrides_in_force(v)},
+                                  {"running", files_json(v.config.sources)},
+                                  {"now", files_json(loaded.sources)}};
+    for (const auto& diagnostic : loaded.diagnostics)
+        if (diagnostic.severity == config::Diagnostic::Severity::error)
+            answer["diagnostics"].push_back(config::to_string(diagnostic));
+    return answer;
+}
+
+}  // namespace
 
 void add_config_command(ControlSocket& socket, Runtime& runtime) {
     socket.add("config", [&runtime](const ControlSocket::Json& request) -> ControlSocket::Json {
@@ -208,6 +232,12 @@ void add_config_command(ControlSocket& socket, Runtime& runtime) {
                     {"text", *main.text},
                     {"files", files_json(v.config.sources)}};
         });
+    });
+    socket.add("config_diff", [&runtime](const ControlSocket::Json& request) -> ControlSocket::Json {
+        if (request.size() != 1) throw BadQuery("config_diff: takes nothing else");
+        // Read without the lock: telemetry need not wait for it.
+        const auto loaded = config::load_file(runtime.with_view([](const View& v) { return v.config.path; }));
+        return runtime.with_view([&](const View& v) { return config_diff(v, loaded); });
     });
 }
 

@@ -104,7 +104,7 @@ nlohmann::ordered_json to_json(const PolicyPreview& preview) {
                          {"action", action_name(rule.action)},
                          {"sessions", rule.sessions}});
     }
-    return {{"sessions", preview.sessions}, {"would_change", preview.to_deny + preview.to_permit},
+    return {{"live", std::max(preview.live, preview.sessions)}, {"sessions", preview.sessions}, {"would_change", preview.to_deny + preview.to_permit},
             {"to_deny", preview.to_deny},   {"to_permit", preview.to_permit},
             {"complete", preview.complete}, {"rules", std::move(rules)}};
 }

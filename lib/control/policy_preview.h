@@ -25,6 +25,7 @@ struct PolicyPreview {
         acl::Action action = acl::Action::deny;
         std::uint64_t sessions = 0;
     };
+    std::uint64_t live = 0;      // all there are
     std::uint64_t sessions = 0;  // looked at: those of tenants whose list changes
     std::uint64_t to_deny = 0, to_permit = 0;
     bool complete = true;     // false: the time was used up
@@ -39,7 +40,7 @@ PolicyPreview preview_policy(SessionRequests& requests, const pipeline::Snapshot
                              std::chrono::milliseconds budget);
 
 void name_rules(PolicyPreview& preview, const config::Config& config);
-// {"sessions", "would_change", "to_deny", "to_permit", "complete", "rules": [{"list", "rule", "action", "sessions"}]};
+// {"live", "sessions", "would_change", "to_deny", "to_permit", "complete", "rules": [{"list", "rule", "action", "sessions"}]};
 // the rules with the most sessions.
 nlohmann::ordered_json to_json(const PolicyPreview& preview);
 

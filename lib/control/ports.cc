@@ -28,6 +28,17 @@ void say_link(const port::EthPort& port, bool up) {
     }
 }
 
+const config::Port* find_port(const config::Config& config, const std::string& name) {
+    for (const config::Port& port : config.ports)
+        if (port.name == name) return &port;
+    return nullptr;
+}
+
+struct Change {
+    port::EthPort* port;
+    const config::Port *from, *to;
+};
+
 std::string port_names(const Ports& ports) {
     std::string names;
     for (const auto& port : ports) names += (names.empty() ? "" : ", ") + port->name();
@@ -63,13 +74,20 @@ PortInfo port_info(const port::EthPort& port) {
 }
 
 void change_devices(Ports& ports, const config::Config& from, const config::Config& to) {
+    std::vector<Change> changes;
+    for (const auto& port : ports) {
+        const config::Port* const before = find_port(from, port->name());
+        const config::Port* const after = find_port(to, port->name());
+        if (before != nullptr && after != nullptr && before->device == after->device)
+            changes.push_back({port.get(), before, after});
+    }
     std::size_t i = 0;
     try {
-        for (; i < ports.size(); ++i) change_device(*ports[i], from.ports[i], to.ports[i]);
+        for (; i < changes.size(); ++i) change_device(*changes[i].port, *changes[i].from, *changes[i].to);
     } catch (...) {
-        for (std::size_t back = 0; back <= i && back < ports.size(); ++back) {
+        for (std::size_t back = 0; back <= i && back < changes.size(); ++back) {
             try {
-                change_device(*ports[back], to.ports[back], from.ports[back]);
+                change_device(*changes[back].port, *changes[back].to, *changes[back].from);
             } catch (const base::Error& error) {
                 base::log_error("{}; it may stand between two configurations", error.what());
             }
@@ -111,24 +129,32 @@ void warn_about_tags(const config::Config& config, const Ports& ports) {
 }
 
 PortWatch::PortWatch(Ports& ports, Publish publish, Oversize oversize)
-    : ports_(ports), publish_(std::move(publish)), oversize_(std::move(oversize)), states_(ports.size()) {
-    for (std::size_t i = 0; i < ports.size(); ++i) {
-        states_[i].link = ports[i]->link();
-        if (!states_[i].link) say_link(*ports[i], false);
+    : ports_(ports), publish_(std::move(publish)), oversize_(std::move(oversize)) {
+    for (const auto& port : ports) state_of(*port);
+}
+
+// Of a port that is looked at for the first time: what was published of it is how it was.
+PortWatch::State& PortWatch::state_of(const port::EthPort& port) {
+    const auto [entry, fresh] = states_.try_emplace(port.name());
+    if (fresh) {
+        entry->second.link = port.link();
+        if (!entry->second.link) say_link(port, false);
     }
+    return entry->second;
 }
 
 void PortWatch::look(std::uint64_t now_ms) {
-    for (std::size_t i = 0; i < ports_.size(); ++i) look_at(*ports_[i], states_[i], now_ms);
+    for (const auto& port : ports_) look_at(*port, state_of(*port), now_ms);
 }
 
 void PortWatch::look_for_links() {
-    for (std::size_t i = 0; i < ports_.size(); ++i) {
-        if (states_[i].link || !states_[i].attached || !ports_[i]->is_open()) continue;
-        ports_[i]->look();
-        if (!ports_[i]->link()) continue;
-        static_cast<void>(ports_[i]->take_flap());  // that it was away has been published
-        publish_link(*ports_[i], states_[i], true);
+    for (const auto& port : ports_) {
+        State& state = state_of(*port);
+        if (state.link || !state.attached || !port->is_open()) continue;
+        port->look();
+        if (!port->link()) continue;
+        static_cast<void>(port->take_flap());  // that it was away has been published
+        publish_link(*port, state, true);
     }
 }
 

@@ -5,6 +5,7 @@
 // period in which the published snapshot told the workers to leave it alone.
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,8 +24,8 @@ port::PortConfig port_config(const config::Config& config, const config::Port& p
 
 PortInfo port_info(const port::EthPort& port);
 
-// MTU, promiscuity and address as `to` says, on every device that differs from `from`. Throws base::MachineError with
-// all of them put back.
+// MTU, promiscuity and address as `to` says, on every device that both have and that differs from `from`. Throws
+// base::MachineError with all of them put back.
 void change_devices(Ports& ports, const config::Config& from, const config::Config& to);
 
 // At start: which worker gets its packets how. One line where there are several.
@@ -46,6 +47,8 @@ class PortWatch {
     void look(std::uint64_t now_ms);
     // A hundred times a second: whose link is away may be back, and what is answered until that is seen is lost.
     void look_for_links();
+    // A reload took the port away, or gave it another device.
+    void forget(const std::string& port) { states_.erase(port); }
 
   private:
     struct State {
@@ -57,6 +60,7 @@ class PortWatch {
         std::uint64_t next_try_ms = 0;
         std::string last_error;
     };
+    State& state_of(const port::EthPort& port);
     void look_at(port::EthPort& port, State& state, std::uint64_t now_ms);
     bool leave(port::EthPort& port, State& state, const std::string& gone);
     void come_back(port::EthPort& port, State& state, std::uint64_t now_ms);
@@ -67,7 +71,7 @@ class PortWatch {
     Ports& ports_;
     Publish publish_;
     Oversize oversize_;
-    std::vector<State> states_;
+    std::map<std::string, State> states_;  // by port's name
 };
 
 }  // namespace cachewire::control

@@ -9,7 +9,6 @@
 #include <poll.h>
 #include <rte_eal.h>
 #include <rte_ethdev.h>
-#include <rte_mempool.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #include "base/log.h"
 #include "control/acl_status.h"
 #include "control/object_status.h"
+#include "control/override_status.h"
 #include "control/route_status.h"
 #include "control/slow_path/neighbor_status.h"
 #include "control/status.h"
@@ -42,41 +42,30 @@ net::HashSeed random_seed() {
     return seed;
 }
 
-// What a client asks for and nobody knows is refused: a `confirm` that did nothing would be believed.
-bool wants_dry_run(const ControlSocket::Json& request) {
-    bool dry_run = false;
+// What a client asks for and nobody knows is refused: an option that did nothing would be believed.
+Runtime::ReloadOptions reload_options(const ControlSocket::Json& request) {
+    constexpr std::uint32_t kMostS = 86400;
+    Runtime::ReloadOptions options;
     for (const auto& [key, value] : request.items()) {
         if (key == "command") continue;
-        if (key != "dry_run") throw std::invalid_argument("reload: unknown key '" + key + "'; allowed: dry_run");
-        if (!value.is_boolean()) throw std::invalid_argument("reload: dry_run is true or false");
-        dry_run = value.get<bool>();
+        if (key == "dry_run" && value.is_boolean()) {
+            options.dry_run = value.get<bool>();
+        } else if (key == "confirm_s" && value.is_number_unsigned() && value >= 1u && value <= kMostS) {
+            options.confirm_s = value.get<std::uint32_t>();
+        } else {
+            throw std::invalid_argument("reload: '" + key + "' is not known or wrong; allowed: dry_run (true or false), confirm_s (1 to 86400)");
+        }
     }
-    return dry_run;
+    if (options.dry_run && options.confirm_s) throw std::invalid_argument("reload: nothing is to be confirmed of a dry run");
+    return options;
 }
 
-bool has_nic(const config::Config& config) {
-    std::string why;
-    return std::any_of(config.ports.begin(), config.ports.end(), [&](const auto& port) {
-        const auto device = port::parse_device(port.device, why);
-        return device && device->kind == port::DeviceKind::pci;
-    });
-}
-
-// Enough for every descriptor ring full at once, every TX buffer full, every lcore's cache full, and bursts in between.
-unsigned mbufs_needed(const config::Config& config, std::size_t workers) {
-    if (config.memory.mbufs != 0) return config.memory.mbufs;
-    std::size_t n = 2048;
-    for (const auto& port : config.ports) {
-        const std::size_t rxq = std::max<std::size_t>(port.rxq, workers), txq = std::max<std::size_t>(port.txq, workers);
-        n += rxq * port.rxd + txq * port.txd + workers * port::kTxBufferSize;
-        // AF_XDP keeps rings of its own length full: 2048 to receive into, 2048 being sent.
-        if (port.device.starts_with("kernel:") || port.device.starts_with("net_af_xdp")) n += 4096 * std::max(rxq, txq);
-    }
-    // The slow path: its queues full in both directions, and what waits for neighbors.
-    n += workers * (pipeline::kPuntSlots + pipeline::kReturnSlots) + HoldQueue::kInAll;
-    n += HandoffMesh::mbufs(workers, config.ports.size());
-    n += (workers + 1) * (config.memory.mempool_cache * 3u / 2 + pipeline::kMaxLanes);
-    return static_cast<unsigned>(n);
+ControlSocket::Json answer_of(const Runtime::ReloadResult& result) {
+    ControlSocket::Json answer = {{"ok", result.ok}, {"generation", result.generation}};
+    if (!result.error.empty()) answer["error"] = result.error;
+    for (const auto& diagnostic : result.diagnostics) answer["diagnostics"].push_back(config::to_string(diagnostic));
+    if (result.preview) answer["preview"] = to_json(*result.preview);
+    return answer;
 }
 
 std::vector<WorkerWatch::Beat> beats(const Workers& workers) {
@@ -115,31 +104,35 @@ Runtime::Runtime(config::Config config, std::vector<unsigned> lcores)
     add_route_endpoints(*endpoints_, *this);
     add_object_endpoints(*endpoints_, *this);
     add_acl_endpoints(*endpoints_, *this);
+    add_override_endpoints(*endpoints_, *this);
 }
 
 Runtime::~Runtime() {
     endpoints_.reset();  // a handler that runs ends first, then nobody looks at the ports any more
     workers_.drain_and_join(0);
     slow_path_.reset();
-    unsigned lost = 0;
+    for (const LeavingPort& leaving : leaving_) {
+        leaving.port->close();
+        lost_mbufs_ += leaving.port->lost_mbufs();
+    }
     for (const auto& port : ports_) {
         port->close();
-        lost += port->lost_mbufs();
+        lost_mbufs_ += port->lost_mbufs();
     }
     ports_.clear();
-    check_pool(lost);
+    check_pools(lost_mbufs_);
     close(stop_event_);
 }
 
 // Ports are closed and workers joined: whoever still has an mbuf now has lost it.
-void Runtime::check_pool(unsigned lost_in_drivers) {
-    const unsigned in_use = rte_mempool_in_use_count(pool_);
+void Runtime::check_pools(unsigned lost_in_drivers) {
+    const std::uint64_t in_use = pools_->size() - pools_->free();
     if (in_use > lost_in_drivers) base::log_error("{} mbufs were not returned to their pool", in_use - lost_in_drivers);
 }
 
 void Runtime::sample_pool() {
     const std::lock_guard lock(mutex_);
-    pool_low_water_ = std::min<std::uint64_t>(pool_low_water_, rte_mempool_avail_count(pool_));
+    pool_low_water_ = std::min(pool_low_water_, pools_->free());
     memo_watch_.look(workers_);
     session_growth_.sample(workers_, builder_->registry().tenants.end(),
                            static_cast<double>(base::now_tsc()) / static_cast<double>(base::tsc_hz()));
@@ -148,13 +141,12 @@ void Runtime::sample_pool() {
 std::string Runtime::ledger_text() const { return control::ledger_text(ledger_sum(workers_)); }
 
 void Runtime::start_ports() {
-    pool_ = port::make_mempool("cachewire_mbufs", mbufs_needed(config_, lcores_.size()), config_.memory.mempool_cache,
-                               config_.memory.mbuf_size, SOCKET_ID_ANY, has_nic(config_));
-    pool_low_water_ = rte_mempool_avail_count(pool_);
+    pools_.emplace(config_, static_cast<unsigned>(lcores_.size()));
+    pool_low_water_ = pools_->free();
     std::map<std::string, PortInfo> infos;
     for (const config::Port& from : config_.ports) {
         ports_.push_back(
-            std::make_unique<port::EthPort>(port_config(config_, from, static_cast<unsigned>(lcores_.size())), pool_));
+            std::make_unique<port::EthPort>(port_config(config_, from, static_cast<unsigned>(lcores_.size())), pools_->main()));
         infos[from.name] = port_info(*ports_.back());
     }
     warn_about_tags(config_, ports_);
@@ -212,6 +204,7 @@ void Runtime::watch_ports(bool all) {
     try {
         if (all) {
             watch_->look(base::now_tsc() * 1000 / base::tsc_hz());
+            if ((!leaving_.empty() || !old_queues_.empty()) && publisher_->reap() == 0) close_leaving();
         } else {
             watch_->look_for_links();
         }
@@ -222,18 +215,19 @@ void Runtime::watch_ports(bool all) {
 
 void Runtime::add_commands() {
     add_session_commands(*control_socket_, *this);
-    add_memo_commands(*control_socket_, *this);
     add_neighbor_commands(*control_socket_, *this);
     add_config_command(*control_socket_, *this);
+    add_override_commands(*control_socket_, *this);
     control_socket_->add("reload", [this](const ControlSocket::Json& request) {
-        const ReloadResult result = reload(wants_dry_run(request));
+        const ReloadResult result = reload(reload_options(request));
         log_diagnostics(result);
-        ControlSocket::Json answer = {{"ok", result.ok}, {"generation", result.generation}};
-        if (!result.error.empty()) answer["error"] = result.error;
-        for (const auto& diagnostic : result.diagnostics)
-            answer["diagnostics"].push_back(config::to_string(diagnostic));
-        if (result.preview) answer["preview"] = to_json(*result.preview);
-        return answer;
+        return answer_of(result);
+    });
+    control_socket_->add("rollback", [this](const ControlSocket::Json&) { return answer_of(rollback()); });
+    control_socket_->add("confirm", [this](const ControlSocket::Json&) {
+        const std::string error = confirm();
+        return error.empty() ? ControlSocket::Json{{"ok", true}, {"generation", generation_}}
+                             : ControlSocket::Json{{"ok", false}, {"error", error}};
     });
 }
 
@@ -246,10 +240,14 @@ Runtime::View Runtime::view() const {
             state_,
             generation_,
             (base::now_tsc() - start_tsc_) / base::tsc_hz(),
-            pool_,
+            *pools_,
             pool_low_water_,
+            lost_mbufs_,
             session_growth_,
             builder_->memoize_override(),
+            overrides_,
+            now_ms(),
+            confirm_by_ms_,
             builder_->rule_hits(),
             restart_pending_,
             *slow_path_,
@@ -269,7 +267,7 @@ void Runtime::handle_signals() {
             stop_.store(true, std::memory_order_relaxed);
             continue;
         }
-        const ReloadResult result = reload(false);
+        const ReloadResult result = reload({});
         log_diagnostics(result);
         if (result.ok) {
             base::log_info("reloaded {}: generation {}", config_.path, result.generation);
@@ -310,6 +308,8 @@ void Runtime::loop(const RunOptions& options) {
         next_tick = now + hz * kTickMs / 1000;
         sample_pool();
         watch_ports(true);
+        end_blocks();
+        check_confirmation();
         worker_watch_.look(beats(workers_), now * 1000 / hz);
         if (const std::uint64_t rx = ledger_sum(workers_).rx; rx != last_rx) {
             last_rx = rx;

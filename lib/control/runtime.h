@@ -17,7 +17,10 @@
 #include "config/load.h"
 #include "control/control_socket.h"
 #include "control/memo_status.h"
+#include "control/overrides.h"
 #include "control/policy_preview.h"
+#include "control/pools.h"
+#include "control/port_change.h"
 #include "control/ports.h"
 #include "control/publisher.h"
 #include "control/route_feed.h"
@@ -64,10 +67,22 @@ class Runtime {
         std::uint64_t generation = 0;
         std::optional<PolicyPreview> preview;  // of a dry run
     };
-    // Reads the file again. All or nothing; on a dry run everything but the publication.
-    ReloadResult reload(bool dry_run);
+    struct ReloadOptions {
+        bool dry_run = false;                    // everything but the publication
+        std::optional<std::uint32_t> confirm_s;  // back to what runs now, unless confirm() comes within so many seconds
+    };
+    // Reads the files again. All or nothing.
+    ReloadResult reload(const ReloadOptions& options);
+    // The last reload stays. Empty, or why not.
+    std::string confirm();
+    // What ran before the last accepted reload runs again, as it was read then. Once: there is no earlier one to be had.
+    ReloadResult rollback();
     // `cwctl memoize`: over what the file says, and over reloads, until it says the same again. Empty, or why not.
     std::string override_memoize(bool on);
+    // `cwctl block`, over reloads, for `for_s` seconds; an empty tenant is the only one. Empty, or why not.
+    std::string block(std::string tenant, const net::Prefix& prefix, std::uint32_t for_s);
+    std::string unblock(std::string tenant, const net::Prefix& prefix);
+    void set_log_level(base::LogLevel level);
     // `cwctl neighbors flush`: how many learned ones were forgotten; empty `tenant`: of all. nullopt: no such tenant.
     std::optional<std::size_t> flush_neighbors(const std::string& tenant);
 
@@ -81,10 +96,14 @@ class Runtime {
         State state;
         std::uint64_t generation;
         std::uint64_t uptime_s;
-        rte_mempool* pool;
+        const Pools& pools;
         std::uint64_t pool_low_water;  // fewest free mbufs seen, sampled ten times a second
+        std::uint64_t lost_mbufs;      // of ports that are gone
         const SessionGrowth& session_growth;
         std::optional<bool> memoize_override;
+        const Overrides& overrides;
+        std::uint64_t now_ms;
+        std::optional<std::uint64_t> confirm_by_ms;
         const RuleHits& rule_hits;
         std::uint64_t restart_pending;  // keys of the file that the last reload was refused for; 0 after one that was accepted
         const SlowPath& slow_path;
@@ -112,22 +131,35 @@ class Runtime {
     void loop(const RunOptions& options);
     void handle_signals();
     std::string finish_grace_period();  // empty, or which worker stalls
+    std::string quiesce();              // the same, of what is published now
+    ReloadResult apply(config::Config next, bool dry_run);
+    void check_confirmation();
+    void close_leaving();
+    [[nodiscard]] std::string settle_tenant(std::string& tenant) const;
+    std::string publish_blocks();
+    void end_blocks();
+    [[nodiscard]] static std::uint64_t now_ms() noexcept;
     void finish();
-    void check_pool(unsigned lost_in_drivers);
+    void check_pools(unsigned lost_in_drivers);
     void sample_pool();
     bool republish(const std::string& port, const PortInfo& info);
     [[nodiscard]] std::uint64_t oversize_frames(const std::string& port) const;
     void watch_ports(bool all);  // not all: only for links that are away
-    void change_ports(const config::Config& from, const config::Config& to);
 
     config::Config config_;
+    std::optional<config::Config> previous_;  // for rollback()
+    std::optional<std::uint64_t> confirm_by_ms_;
+    Overrides overrides_;
     std::vector<unsigned> lcores_;
     std::uint64_t start_tsc_;
     mutable std::mutex mutex_;  // config_, registry and snapshot against telemetry readers
-    rte_mempool* pool_ = nullptr;
+    std::optional<Pools> pools_;
     std::uint64_t pool_low_water_ = 0;
     Ports ports_;  // in the configuration's order
     std::optional<PortWatch> watch_;
+    std::vector<LeavingPort> leaving_;
+    PortChange::OldQueues old_queues_;  // until the grace period is over
+    unsigned lost_mbufs_ = 0;           // with ports that are closed for good
     std::optional<Publisher> publisher_;
     std::optional<SnapshotBuilder> builder_;
     std::optional<RouteFeed> route_feed_;

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "base/log.h"
 #include "control/restart.h"
 
 namespace cachewire::control {
@@ -34,49 +35,106 @@ std::string Runtime::finish_grace_period() {
     return "";
 }
 
-Runtime::ReloadResult Runtime::reload(bool dry_run) {
+std::string Runtime::quiesce() {
+    if (std::string stalled = finish_grace_period(); !stalled.empty()) return stalled;
+    publisher_->publish(std::make_unique<pipeline::Snapshot>(*publisher_->current()));
+    return finish_grace_period();
+}
+
+Runtime::ReloadResult Runtime::reload(const ReloadOptions& options) {
     ReloadResult result;
     result.generation = generation_;
-    config::LoadResult loaded = config::load_file(config_.path);
-    result.diagnostics = std::move(loaded.diagnostics);
-    if (!loaded.config) {
-        result.error = "the file has errors; the running configuration stays";
+    if (confirm_by_ms_ && !options.dry_run) {
+        result.error = "the last reload waits for `confirm`, or `rollback`";
         return result;
     }
-    if (const auto keys = needs_restart(config_, *loaded.config); !keys.empty()) {
+    config::LoadResult loaded = config::load_file(config_.path);
+    if (loaded.config) {
+        result = apply(std::move(*loaded.config), options.dry_run);
+    } else {
+        result.error = "the file has errors; the running configuration stays";
+    }
+    result.diagnostics = std::move(loaded.diagnostics);
+    if (!result.ok || !options.confirm_s) return result;
+    const std::lock_guard lock(mutex_);
+    confirm_by_ms_ = now_ms() + *options.confirm_s * std::uint64_t{1000};
+    return result;
+}
+
+std::string Runtime::confirm() {
+    const std::lock_guard lock(mutex_);
+    if (!confirm_by_ms_) return "no reload waits for it";
+    confirm_by_ms_.reset();
+    return "";
+}
+
+Runtime::ReloadResult Runtime::rollback() {
+    ReloadResult result;
+    result.generation = generation_;
+    if (!previous_) {
+        result.error = "there is no earlier configuration: none was accepted since the start, or it was rolled back to";
+        return result;
+    }
+    result = apply(*previous_, false);
+    if (!result.ok) return result;
+    const std::lock_guard lock(mutex_);
+    previous_.reset();
+    confirm_by_ms_.reset();
+    return result;
+}
+
+// Nobody has confirmed: perhaps because nobody gets here any more.
+void Runtime::check_confirmation() {
+    if (!confirm_by_ms_ || now_ms() < *confirm_by_ms_) return;
+    const ReloadResult result = rollback();
+    if (result.ok) {
+        base::log_warning("the last reload was not confirmed: what ran before it runs again, generation {}", result.generation);
+        return;
+    }
+    base::log_error("the last reload was not confirmed, and what ran before it can't run again: {}", result.error);
+    const std::lock_guard lock(mutex_);
+    confirm_by_ms_.reset();
+}
+
+Runtime::ReloadResult Runtime::apply(config::Config next, bool dry_run) {
+    ReloadResult result;
+    result.generation = generation_;
+    if (const auto found = obstacles(config_, next); !found.empty()) {
         if (!dry_run) {
             const std::lock_guard lock(mutex_);
-            restart_pending_ = keys.size();
+            restart_pending_ = found.size();
         }
-        result.error = "needs a restart, so nothing was applied:";
-        for (const auto& key : keys) result.error += " " + key;
+        result.error = "needs a restart, so nothing was applied: " + to_string(found);
         return result;
     }
     try {
-        // Before the pass, so that a pass which is dropped undoes its changes under the lock too.
+        // Before the pass and the ports, so that what is dropped undoes its changes under the lock too.
         std::unique_lock lock(mutex_, std::defer_lock);
-        auto pass = builder_->begin(*loaded.config, generation_ + 1);
+        auto pass = builder_->begin(next, generation_ + 1);
         if (dry_run && state_ == State::running) {
             result.preview = preview_policy(*session_requests_, *publisher_->current(), SnapshotBuilder::lists_of(*pass),
                                             kPreviewBudget);
-            name_rules(*result.preview, *loaded.config);
+            for (const auto& worker : workers_.all()) result.preview->live += worker->state().sessions->stats().active;
+            name_rules(*result.preview, next);
         }
+        PortChange ports({ports_, *pools_, workers_, *builder_, [this] { return quiesce(); }}, config_, next);
+        if (!dry_run) ports.open();
         lock.lock();
         result.error = finish_grace_period();
         if (!result.error.empty()) return result;
-        if (!dry_run) change_ports(config_, *loaded.config);
-        try {
-            builder_->complete(*pass);
-        } catch (...) {
-            if (!dry_run) change_ports(*loaded.config, config_);
-            throw;
-        }
+        ports.prepare(*pass, dry_run);
+        builder_->complete(*pass);
         if (!dry_run) {
+            ports.link(*pass);
             publisher_->publish(builder_->commit(std::move(pass)), [this] { builder_->grace_period_over(); });
-            config_ = std::move(*loaded.config);
+            for (LeavingPort& port : ports.finish(old_queues_)) leaving_.push_back(std::move(port));
+            for (const std::string& name : ports.plan().removed) watch_->forget(name);
+            previous_ = std::exchange(config_, std::move(next));
             configure_slow_path();
+            if (!ports.plan().added.empty()) warn_about_tags(config_, ports_);
             restart_pending_ = 0;
             result.generation = ++generation_;
+            if (!leaving_.empty() && finish_grace_period().empty()) close_leaving();
         }
         result.ok = true;
     } catch (const std::exception& error) {  // also bad_alloc: whatever it was, what runs goes on
@@ -85,20 +143,17 @@ Runtime::ReloadResult Runtime::reload(bool dry_run) {
     return result;
 }
 
-std::string Runtime::override_memoize(bool on) {
-    const std::lock_guard lock(mutex_);
-    if (std::string stalled = finish_grace_period(); !stalled.empty()) return stalled;
-    const std::optional<bool> before = builder_->memoize_override();
-    builder_->override_memoize(on == config_.pipeline.memoize ? std::nullopt : std::optional(on));
-    try {
-        auto pass = builder_->begin(config_, generation_);
-        builder_->complete(*pass);
-        publisher_->publish(builder_->commit(std::move(pass)), [this] { builder_->grace_period_over(); });
-    } catch (const std::exception& error) {
-        builder_->override_memoize(before);
-        return error.what();
+// No worker has a snapshot with them any more.
+void Runtime::close_leaving() {
+    old_queues_.clear();
+    for (const LeavingPort& leaving : leaving_) {
+        leaving.port->close();
+        leaving.port->unplug();
+        lost_mbufs_ += leaving.port->lost_mbufs();
+        pools_->give_back(leaving.port->pool(), leaving.from);
+        base::log_info("port {}: closed, it is not in the configuration any more", leaving.port->name());
     }
-    return finish_grace_period();
+    leaving_.clear();
 }
 
 // The configuration is the same, a port is not. Under the lock.
@@ -110,11 +165,6 @@ bool Runtime::republish(const std::string& port, const PortInfo& info) {
     publisher_->publish(builder_->commit(std::move(pass)), [this] { builder_->grace_period_over(); });
     configure_slow_path();
     return finish_grace_period().empty();
-}
-
-void Runtime::change_ports(const config::Config& from, const config::Config& to) {
-    change_devices(ports_, from, to);
-    for (const auto& port : ports_) builder_->set_port(port->name(), port_info(*port));
 }
 
 }  // namespace cachewire::control

@@ -102,10 +102,18 @@ class SnapshotBuilder::Pass {
         snapshot->next_hops.resize(1);  // 0: no route
     }
 
+    static pipeline::Port absent_port() {
+        pipeline::Port port;
+        port.attached = port.admin_up = port.sends = false;
+        return port;
+    }
+
     void add_ports() {
+        std::vector<bool> used(pipeline::kMaxPorts);
         for (std::size_t i = 0; i < config.ports.size(); ++i) {
             const std::uint16_t index = registry.ports.get(config.ports[i].name);
             if (snapshot->ports.size() <= index) snapshot->ports.resize(index + 1u);
+            used[index] = true;
             const PortInfo& info = builder.ports_.at(config.ports[i].name);
             pipeline::Port& port = snapshot->ports[index];
             port.mac = info.mac;
@@ -120,6 +128,10 @@ class SnapshotBuilder::Pass {
             snapshot->partial_checksums |= port.partial_checksums;
             fill_attachments(config, i, registry, port);
         }
+        // Places whose port is gone stay: workers may still hold frames for it, which are dropped as port_down then.
+        snapshot->ports.resize(registry.ports.end(), absent_port());
+        for (std::uint16_t index = 0; index < snapshot->ports.size(); ++index)
+            if (!used[index]) snapshot->ports[index] = absent_port();
     }
 
     void add_interfaces() {
@@ -271,6 +283,23 @@ void SnapshotBuilder::complete(Pass& pass) {
     enter_static_neighbors(pass.config, pass.registry);
     pass.add_tenants();
     pass.add_next_hops();
+    write_blocks(pass.registry, *pass.snapshot);
+}
+
+std::uint16_t SnapshotBuilder::port_index(const Pass& pass, const std::string& name) {
+    return *pass.registry.ports.find(name);
+}
+
+void SnapshotBuilder::move_port(Pass& pass, const std::string& name) { pass.registry.ports.release(name); }
+
+void SnapshotBuilder::write_blocks(const Registry& registry, pipeline::Snapshot& snapshot) const {
+    snapshot.blocks.clear();
+    for (const auto& [tenant, prefixes] : blocks_) {
+        const auto slot = registry.tenants.find(tenant);
+        if (!slot || prefixes.empty()) continue;
+        if (snapshot.blocks.size() <= *slot) snapshot.blocks.resize(*slot + 1u);
+        snapshot.blocks[*slot] = prefixes;
+    }
 }
 
 std::unique_ptr<pipeline::Snapshot> SnapshotBuilder::commit(PassPointer pass) {

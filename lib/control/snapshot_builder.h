@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "config/config.h"
 #include "control/registry.h"
@@ -48,8 +49,21 @@ class SnapshotBuilder {
     std::unique_ptr<pipeline::Snapshot> commit(PassPointer pass);
     void grace_period_over();
 
-    // For the passes that begin afterwards: a device went, came back, or took another address.
+    // For passes that complete afterwards: a device came, went, came back, or took another address.
     void set_port(const std::string& name, const PortInfo& info) { ports_[name] = info; }
+    using PortInfos = std::map<std::string, PortInfo>;
+    [[nodiscard]] const PortInfos& port_infos() const noexcept { return ports_; }
+    void set_port_infos(PortInfos ports) { ports_ = std::move(ports); }
+    // Where the port stands in the snapshot of a completed pass.
+    [[nodiscard]] static std::uint16_t port_index(const Pass& pass, const std::string& name);
+    // The port gets another place in this pass, because what is made for its old one does not fit. Before complete().
+    static void move_port(Pass& pass, const std::string& name);
+
+    // What every snapshot from now on keeps out, by tenant's name; names that no tenant has are no error.
+    using Blocks = std::map<std::string, std::vector<net::Prefix>>;
+    void set_blocks(Blocks blocks) { blocks_ = std::move(blocks); }
+    // Into a copy of the published snapshot.
+    void write_blocks(pipeline::Snapshot& snapshot) const { write_blocks(registry_, snapshot); }
 
     // Wins over the file's `pipeline.memoize` in every build from now on; nullopt: the file decides.
     void override_memoize(std::optional<bool> on) noexcept { memoize_override_ = on; }
@@ -63,10 +77,13 @@ class SnapshotBuilder {
 
   private:
     friend class RouteFeed;  // changes registry_ and fed_ between builds
+    void write_blocks(const Registry& registry, pipeline::Snapshot& snapshot) const;
+
     std::map<std::string, PortInfo> ports_;
     net::HashSeed seed_;
     int socket_id_;
     std::optional<bool> memoize_override_;
+    Blocks blocks_;
     std::unique_ptr<RuleHits> rule_hits_ = std::make_unique<RuleHits>();
     Registry registry_;
     std::map<std::uint16_t, FedTable> fed_;

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "control/status.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
 #include <rte_lcore.h>
-#include <rte_mempool.h>
 #include <rte_version.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "control/names.h"
+#include "control/override_status.h"
 #include "control/version.h"
 #include "telemetry/page.h"
 
@@ -43,7 +44,8 @@ Json info(const View& v) {
             {"config_file", v.config.path},
             {"config_sha256", v.config.sha256},
             {"config_generation", v.generation},
-            {"overrides", v.memoize_override ? 1u : 0u},
+            {"overrides", overrides_in_force(v)},
+            {"confirm_in_s", v.confirm_by_ms ? (*v.confirm_by_ms - std::min(*v.confirm_by_ms, v.now_ms) + 999) / 1000 : std::uint64_t{0}},
             {"restart_pending", v.restart_pending},
             {"workers", static_cast<std::uint64_t>(v.workers.all().size())}};
 }
@@ -93,6 +95,17 @@ std::uint64_t owned_packets(const pipeline::Worker& worker) {
     return worker.state().stages[static_cast<std::size_t>(pipeline::StageId::session)].packets.read();
 }
 
+// The CPU that the lcore runs on, or "1,2" where it may choose. rte_lcore_to_cpu_id() says the lcore's own number for
+// those that --lcores puts elsewhere.
+Json cpus_of(unsigned lcore) {
+    const rte_cpuset_t set = rte_lcore_cpuset(lcore);
+    std::vector<unsigned> cpus;
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+        if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+    if (cpus.size() == 1) return std::uint64_t{cpus[0]};
+    return fmt::format("{}", fmt::join(cpus, ","));
+}
+
 Json worker_dict(const View& v, const pipeline::Worker& worker) {
     const std::uint64_t owned = owned_packets(worker);
     std::uint64_t all = 0;
@@ -101,7 +114,7 @@ Json worker_dict(const View& v, const pipeline::Worker& worker) {
     const pipeline::LedgerLine line = state.published_ledger.read();
     const std::uint64_t busy = state.loop.busy_cycles.read(), total = state.loop.total_cycles.read();
     return {{"lcore", static_cast<std::uint64_t>(state.lcore)},
-            {"core", static_cast<std::uint64_t>(rte_lcore_to_cpu_id(static_cast<int>(state.lcore)))},
+            {"core", cpus_of(state.lcore)},
             {"socket", state.socket},
             {"rx", line.rx},
             {"tx", line.tx},
@@ -198,11 +211,11 @@ Json memory(const View& v) {
         capacity += stats.capacity;
         active += stats.active;
     }
-    std::uint64_t lost = 0;
+    std::uint64_t lost = v.lost_mbufs;
     for (const auto& port : v.ports) lost += port->lost_mbufs();
     return {{"mbufs",
-             {{"size", static_cast<std::uint64_t>(v.pool->size)},
-              {"free", static_cast<std::uint64_t>(rte_mempool_avail_count(v.pool))},
+             {{"size", v.pools.size()},
+              {"free", v.pools.free()},
               {"low_water", v.pool_low_water},
               {"lost", lost}}},
             {"acl", {{"bytes", acl_bytes}}},

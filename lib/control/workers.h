@@ -30,6 +30,8 @@ class Workers {
     // After the last add(), before launch(): the rings between them.
     void connect(std::span<const PortQueues> ports);
     void launch();
+    // Rings for a port that comes while they run; before the snapshot that has it is published.
+    void add_port(const PortQueues& port) { mesh_.add_port(states_, port); }
     // Stops receiving, waits until everything held has left or `drain_ms` have passed, drops the rest by name, joins.
     // `serve` is called every millisecond meanwhile: the slow path gives back what it holds.
     void drain_and_join(unsigned drain_ms, const std::function<void()>& serve = {});

@@ -118,16 +118,16 @@ unsigned take_from(WorkerState& worker, const Snapshot& snapshot, Peer& peer) no
     return count;
 }
 
-unsigned take_frames(WorkerState& worker, const SendIn& from) noexcept {
-    port::TxBuffer& buffer = worker.tx[from.port];
+unsigned take_frames(WorkerState& worker, std::size_t port, SendRing& ring) noexcept {
+    port::TxBuffer& buffer = worker.tx[port];
     const unsigned room = port::kTxBufferSize - buffer.size();
-    const unsigned count = std::min<unsigned>(from.ring->ready(), room);
+    const unsigned count = std::min<unsigned>(ring.ready(), room);
     for (unsigned k = 0; k < count; ++k) {
-        rte_mbuf* mbuf = from.ring->take();
+        rte_mbuf* mbuf = ring.take();
         base::prefetch_read(mbuf);  // flush reads its length
         buffer.push(mbuf);
     }
-    if (count != 0) from.ring->release();
+    if (count != 0) ring.release();
     worker.handoff.in_rings -= count;
     worker.ledger.held += count;
     worker.handoff_counters.sends_taken.add(count);
@@ -172,9 +172,11 @@ unsigned take_handed(WorkerState& worker, const Snapshot& snapshot) noexcept {
     return packets;
 }
 
-unsigned take_sends(WorkerState& worker) noexcept {
+// Ports behind the snapshot's last one are being put together.
+unsigned take_sends(WorkerState& worker, const Snapshot& snapshot) noexcept {
     unsigned frames = 0;
-    for (const SendIn& from : worker.handoff.send_in) frames += take_frames(worker, from);
+    for (std::size_t port = 0; port < snapshot.ports.size(); ++port)
+        for (SendRing* ring : worker.handoff.send_in[port]) frames += take_frames(worker, port, *ring);
     return frames;
 }
 
@@ -188,13 +190,14 @@ void drop_handed(WorkerState& worker) noexcept {
         }
         peer.in->release();
     }
-    for (const SendIn& from : worker.handoff.send_in) {
-        while (from.ring->ready() != 0) {
-            rte_pktmbuf_free(from.ring->take());
-            count_shutdown(worker, kNoTenant);
+    for (const auto& rings : worker.handoff.send_in)
+        for (SendRing* ring : rings) {
+            while (ring->ready() != 0) {
+                rte_pktmbuf_free(ring->take());
+                count_shutdown(worker, kNoTenant);
+            }
+            ring->release();
         }
-        from.ring->release();
-    }
     publish_iteration(worker);
 }
 

@@ -26,7 +26,7 @@ void look_into_rings(WorkerState& worker) noexcept;
 unsigned take_handed(WorkerState& worker, const Snapshot& snapshot) noexcept;
 
 // Frames of other workers into this one's TX buffers, as far as there is room. Returns how many.
-unsigned take_sends(WorkerState& worker) noexcept;
+unsigned take_sends(WorkerState& worker, const Snapshot& snapshot) noexcept;
 
 // The ledger's line, then the packets that it counts as held.
 inline void publish_iteration(WorkerState& worker) noexcept {

@@ -51,6 +51,7 @@ namespace cachewire::pipeline {
     X(leak_conflict,         "another tenant's session awaits the same replies by the same tenant")                    \
     X(acl_deny,              "a deny rule of the tenant's list")                                                       \
     X(acl_default,           "no rule matched and the list's default is deny")                                         \
+    X(blocked,               "to or from a prefix that `cwctl block` keeps out for now")                                 \
     X(no_route,              "no route to the destination in the tenant's VRF")                                        \
     X(route_drop,            "the route says drop")                                                                    \
     X(no_neighbor,           "the next hop's MAC address is not known")                                                \

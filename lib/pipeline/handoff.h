@@ -51,12 +51,6 @@ struct Peer {
     std::uint32_t ready = 0;  // in `in`, when this iteration began
 };
 
-// What others send by a queue of this worker.
-struct SendIn {
-    std::uint16_t port;
-    SendRing* ring;
-};
-
 // worker: rw; telemetry: ro
 struct alignas(base::kCacheLine) HandoffCounters {
     base::Counter given, taken;            // packets for their owner
@@ -68,7 +62,7 @@ struct Handoff {
     Owners owners{};
     std::vector<Peer> peers;                     // by worker
     std::vector<SendRing*> send_out;             // by snapshot port; null: this worker has a queue of its own there
-    std::vector<SendIn> send_in;
+    std::vector<std::vector<SendRing*>> send_in;  // by snapshot port: what others send by a queue of this worker
     std::array<std::uint64_t, kMaxWorkers / 64> unpublished{};  // peers whose `out` has elements that they can't see yet
     std::uint64_t unpublished_sends = 0;  // the same by port
     std::uint64_t in_rings = 0;           // given less taken, of both kinds; wraps

@@ -14,6 +14,7 @@
 #include "acl/classifier.h"
 #include "net/flow_hash.h"
 #include "net/mac.h"
+#include "net/prefix.h"
 #include "pipeline/descriptor.h"
 #include "qos/policer.h"
 #include "route/fib.h"
@@ -127,6 +128,8 @@ struct Snapshot {
     std::vector<route::NextHop> next_hops;
     std::vector<std::shared_ptr<const route::Group>> groups;  // by NextHop::group; null where there is none now
     std::vector<qos::PolicerProfile> policers;  // by attachment
+    // What an operator has blocked for a time, in either direction, by tenant slot. Empty: nothing at all is.
+    std::vector<std::vector<net::Prefix>> blocks;
 
     // What keeps the raw pointers above alive.
     std::vector<std::shared_ptr<const acl::Classifier>> classifiers;

@@ -31,11 +31,19 @@ constexpr unsigned kRestDoublings = 3;
 
 }  // namespace
 
-Worker::Worker(std::unique_ptr<WorkerState> state, std::vector<RxQueue> rx_queues, SnapshotReader reader)
+Worker::Worker(std::unique_ptr<WorkerState> state, RxQueues rx_queues, SnapshotReader reader)
     : state_(std::move(state)),
-      rx_queues_(std::move(rx_queues)),
+      owned_queues_(std::make_unique<const RxQueues>(std::move(rx_queues))),
       reader_(reader),
-      expiry_interval_(base::tsc_hz() / kExpiryPerSecond) {}
+      expiry_interval_(base::tsc_hz() / kExpiryPerSecond),
+      rx_queues_(owned_queues_.get()) {}
+
+std::unique_ptr<const Worker::RxQueues> Worker::set_rx_queues(RxQueues queues) {
+    auto next = std::make_unique<const RxQueues>(std::move(queues));
+    rx_queues_.store(next.get(), std::memory_order_release);
+    owned_queues_.swap(next);
+    return next;
+}
 
 void Worker::run() noexcept {
     begin();
@@ -60,6 +68,9 @@ bool Worker::iterate() noexcept {
     const std::uint32_t returned = returns_ready(worker);
     const bool others = worker.handoff.workers != 1;
     if (others) look_into_rings(worker);
+    // Before the snapshot: whoever sees a port's queue has a snapshot with the port. One that has no port for it any
+    // more says so (`attached`).
+    const RxQueues& queues = *rx_queues_.load(std::memory_order_acquire);
     const Snapshot& snapshot = reader_.take();
     unsigned packets = 0;
     if (returned != 0) [[unlikely]]
@@ -67,11 +78,11 @@ bool Worker::iterate() noexcept {
     if (others) packets += take_handed(worker, snapshot);
     if (phase == Phase::running) {
         if (worker.mbuf_burst != nullptr) [[unlikely]]
-            for (const RxQueue& queue : rx_queues_) packets += receive_by_mbuf(worker, snapshot, queue);
+            for (const RxQueue& queue : queues) packets += receive_by_mbuf(worker, snapshot, queue);
         else
-            for (const RxQueue& queue : rx_queues_) packets += receive(snapshot, queue);
+            for (const RxQueue& queue : queues) packets += receive(snapshot, queue);
     }
-    if (others) packets += take_sends(worker);
+    if (others) packets += take_sends(worker, snapshot);
     packets += flush_tx(worker, snapshot);
     // Not `begin`: a session that a packet of this iteration touched would lie in the future, which reads as long idle.
     const std::uint64_t now = std::max(begin, worker.now_tsc);

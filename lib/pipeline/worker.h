@@ -19,7 +19,8 @@ class Worker {
     // return.
     enum class Phase : int { running, draining, stopped };
 
-    Worker(std::unique_ptr<WorkerState> state, std::vector<RxQueue> rx_queues, SnapshotReader reader);
+    using RxQueues = std::vector<RxQueue>;
+    Worker(std::unique_ptr<WorkerState> state, RxQueues rx_queues, SnapshotReader reader);
 
     // On the worker's lcore; returns once stopped.
     void run() noexcept;
@@ -30,6 +31,9 @@ class Worker {
 
     // Control thread, which is the slow path's too: once stopped is set nobody but the worker touches its queues.
     void set_phase(Phase phase) noexcept { phase_.store(phase, std::memory_order_release); }
+    // Other queues to poll, from the next iteration on. Ports that are new stand in the published snapshot before, and
+    // what is returned has to stay until the grace period is over.
+    [[nodiscard]] std::unique_ptr<const RxQueues> set_rx_queues(RxQueues queues);
     // For the slow path.
     [[nodiscard]] PuntRing& punted() noexcept { return state_->to_slow_path; }
     [[nodiscard]] ReturnRing& returns() noexcept { return state_->from_slow_path; }
@@ -41,7 +45,8 @@ class Worker {
     void drop_handed() noexcept { pipeline::drop_handed(*state_); }
 
     [[nodiscard]] const WorkerState& state() const noexcept { return *state_; }
-    [[nodiscard]] const std::vector<RxQueue>& rx_queues() const noexcept { return rx_queues_; }
+    // For who calls set_rx_queues(), or keeps it from being called.
+    [[nodiscard]] const RxQueues& rx_queues() const noexcept { return *owned_queues_; }
 
   private:
     unsigned receive(const Snapshot& snapshot, const RxQueue& queue) noexcept;
@@ -50,7 +55,7 @@ class Worker {
     void account_iteration(std::uint64_t begin, unsigned packets) noexcept;
 
     std::unique_ptr<WorkerState> state_;
-    std::vector<RxQueue> rx_queues_;
+    std::unique_ptr<const RxQueues> owned_queues_;
     SnapshotReader reader_;
     std::uint64_t next_expiry_tsc_ = 0;
     std::uint64_t expiry_interval_ = 0;
@@ -60,6 +65,7 @@ class Worker {
     session::Mailbox mailbox_;
     // control: rw; worker: ro
     alignas(base::kCacheLine) std::atomic<Phase> phase_{Phase::running};
+    std::atomic<const RxQueues*> rx_queues_;
 };
 
 }  // namespace cachewire::pipeline

@@ -138,11 +138,13 @@ void EthPort::open_kernel() {
     }
 }
 
-// EAL makes virtual devices at its start; those of kernel interfaces come and go later too.
-void EthPort::plug_in(const Device& device) {
-    const bool may_plug = config_.device.kind == DeviceKind::kernel || !in_use_.name.empty();
-    if (may_plug && !is_plugged_in(device))
-        rte_eal_hotplug_add(bus(device), device.name.c_str(), device.arguments.c_str());
+// EAL makes virtual devices at its start; those of kernel interfaces, and of ports that a reload brings, come later.
+// True: it was not there before.
+bool EthPort::plug_in(const Device& device) {
+    const bool may_plug = device.kind != DeviceKind::pci || !in_use_.name.empty();
+    if (!may_plug || is_plugged_in(device)) return false;
+    rte_eal_hotplug_add(bus(device), device.name.c_str(), device.arguments.c_str());
+    return true;
 }
 
 void EthPort::open_device(const Device& device) {
@@ -150,7 +152,7 @@ void EthPort::open_device(const Device& device) {
     interface_index_ = interface_.empty() ? 0 : if_nametoindex(interface_.c_str());
     std::optional<NoTapSignals> no_tap_signals;
     if (device.name.starts_with("net_tap")) no_tap_signals.emplace();
-    plug_in(device);
+    const bool plugged = plug_in(device);
     id_ = find_device(config_, device);
     refuse_taken_xdp(device);
     before_ = interface_.empty() ? std::nullopt : read_interface(interface_);
@@ -165,6 +167,7 @@ void EthPort::open_device(const Device& device) {
         // net_af_xdp unmaps the ring of a socket that it could not open, with the buffers in it.
         if (const unsigned now = rte_mempool_in_use_count(pool_); driver_ == "net_af_xdp" && now > in_use)
             lost_mbufs_ += std::min(now - in_use, kXdpFill);
+        if (plugged && config_.device.kind != DeviceKind::kernel) unplug_device(device);
         throw;
     }
     xdp_sockets_ = newcomers(sockets, xdp_sockets());

@@ -80,6 +80,7 @@ class EthPort {
 
     [[nodiscard]] const std::string& name() const noexcept { return config_.name; }
     [[nodiscard]] const PortConfig& config() const noexcept { return config_; }
+    [[nodiscard]] rte_mempool* pool() const noexcept { return pool_; }
     [[nodiscard]] std::uint16_t id() const noexcept { return id_; }
     // The configured address, else the device's own; where a device has none (net_ring), one derived from the port's
     // name.
@@ -125,7 +126,7 @@ class EthPort {
     void claim_interface();
     void refuse_taken_xdp(const Device& device) const;
     void open_kernel();
-    void plug_in(const Device& device);
+    bool plug_in(const Device& device);
     void open_device(const Device& device);
     void start_device(const Device& device);
     void apply_mtu(std::uint16_t mtu);

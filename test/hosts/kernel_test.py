@@ -192,6 +192,23 @@ class Changes:
             times.append(self.back("admin up"))
         self.report("admin up", times)
 
+    def test_a_port_is_taken_out_and_put_in_by_reload(self):
+        times, free = [], []
+        half = self.config()
+        half["ports"].pop(1)
+        half["interfaces"].pop(1)
+        half.update(neighbors=[], routes=[])
+        for _ in range(ROUNDS):
+            for config in (half, self.config()):
+                self.cachewire.write(config)
+                answer = self.cachewire.control(command="reload")
+                self.assertTrue(answer["ok"], answer)
+                self.assertEqual(len(self.cachewire.ask("/ethdev/list")), len(config["ports"]))
+            times.append(self.back("put in"))
+            free.append(self.cachewire.ask("/cachewire/memory")["mbufs"]["free"])
+        self.report("port put in", times)
+        self.assertLess(max(free) - min(free), 512, f"the pool drains: {free}")
+
     def test_mtu_promiscuity_and_address_change_by_reload(self):
         config = self.config()
         config["ports"][1].update(mtu=1400, promiscuous=True)

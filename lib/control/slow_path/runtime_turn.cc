@@ -20,9 +20,9 @@ constexpr long kBusyNs = 50'000;
 constexpr long kIdleNs = 1'000'000;
 constexpr std::uint64_t kBusyMs = 50;  // since the last one
 
-std::uint64_t now_ms() noexcept { return base::now_tsc() / (base::tsc_hz() / 1000); }
-
 }  // namespace
+
+std::uint64_t Runtime::now_ms() noexcept { return base::now_tsc() / (base::tsc_hz() / 1000); }
 
 void Runtime::start_slow_path() {
     std::vector<SlowPath::Worker> queues;
@@ -39,7 +39,7 @@ void Runtime::start_slow_path() {
         const auto& next_hops = publisher_->current()->next_hops;
         return hop && *hop < next_hops.size() && next_hops[*hop].kind == route::NextHopKind::forward;
     };
-    slow_path_.emplace(std::move(queues), pool_, std::move(hooks));
+    slow_path_.emplace(std::move(queues), pools_->main(), std::move(hooks));
     configure_slow_path();
 }
 
