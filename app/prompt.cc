@@ -66,14 +66,17 @@ Prompt::~Prompt() {
 void Prompt::run_line(const std::string& line) {
     const std::vector<std::string> words = split_words(line);
     if (words.empty()) return;
-    quit_ = words.size() == 1 && (words[0] == "quit" || words[0] == "exit");
-    if (quit_) return;
+    if (words[0] == "quit" || words[0] == "exit") {
+        quit_ = words.size() == 1;
+        if (!quit_) std::cerr << words[0] << ": takes nothing else; alone it ends cachewire\n" << std::flush;
+        return;
+    }
     client::Context context;
     context.file_prefix = file_prefix_;
     context.cancel_fd = cancel_fd_;
     context.out = &std::cout;
     context.err = &std::cerr;
-    const bool asks_for_help = words.size() == 1 && (words[0] == "help" || words[0] == "--help" || words[0] == "-h");
+    const bool asks_for_help = words.size() == 1 && (words[0] == "help" || words[0] == "?" || words[0] == "--help" || words[0] == "-h");
     client::run_command(context, asks_for_help ? std::vector<std::string>{"--help"} : words);
     if (asks_for_help)
         std::cout << "\nAt this prompt a command stands alone, without cwctl. quit, exit or the end of input ends "

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The commands of cwctl and of the `-i` prompt: one table, one way to run a line of it.
 #include <iosfwd>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,6 +29,10 @@ struct Arguments {
     std::string tenant;  // --tenant
     bool rate = false;
     bool dry_run = false;
+    bool diff = false;
+    bool hits = false;
+    std::optional<std::string> confirm;  // --confirm TIME
+    std::string for_time;                // --for TIME
     std::string action;              // sessions ACTION
     std::vector<std::string> words;  // and what follows
 };

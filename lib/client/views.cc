@@ -110,7 +110,7 @@ std::string drops_text(const Json& answer, bool rate) {
 std::string ledger_text(const Json& answer, bool rate) {
     static constexpr std::array<std::array<const char*, 3>, 7> kLines = {{
         {"", "rx", "handed to a worker by a device"},
-        {"+", "originated", "made here: own ARP, ND and ICMP, fragments"},
+        {"+", "originated", "made here: own ARP, ND and ICMP, TCP resets, fragments"},
         {"-", "tx", "taken by a device"},
         {"-", "dropped", "see `show drops`"},
         {"-", "punted", "for the router itself: ARP, ND, echo"},
@@ -187,9 +187,10 @@ constexpr auto kViews = std::to_array<View>({
     {"memory", "/cachewire/memory", View::Shape::one, false, false, plain_text},
     {"sessions", "/cachewire/session/stats", View::Shape::one, true, true, plain_text},
     {"memo", "/cachewire/memo/stats", View::Shape::one, false, true, plain_text},
-    {"acl", "/cachewire/acl/list", View::Shape::list, false, false, plain_text},
-    {"routes", "/cachewire/route/stats", View::Shape::one, true, false, plain_text},
+    {"acl", "/cachewire/acl/list", View::Shape::list, false, false, plain_text, "/cachewire/acl/hits", plain_text, true},
+    {"routes", "/cachewire/route/stats", View::Shape::one, true, false, plain_text, "/cachewire/route/lookup", plain_text},
     {"neighbors", "/cachewire/neighbor/list", View::Shape::list, true, false, plain_text},
+    {"slow-path", "/cachewire/slow_path/stats", View::Shape::one, false, true, plain_text},
     {"qos", "/cachewire/qos/stats", View::Shape::list, false, true, qos_text},
     {"services", "/cachewire/service/list", View::Shape::list, false, false, plain_text},
     {"tenants", "/cachewire/tenant/list", View::Shape::list, false, true, tenants_text},
@@ -226,7 +227,15 @@ bool is_gauge(std::string_view key) {
                                                                      "burst_bytes",
                                                                      "sessions",
                                                                      "sessions_quota",
-                                                                     "new_sessions_per_second_quota"});
+                                                                     "new_sessions_per_second_quota",
+                                                                     "rules",
+                                                                     "line",
+                                                                     "tries",
+                                                                     "memory_bytes",
+                                                                     "build_time_us",
+                                                                     "waiting",
+                                                                     "neighbors",
+                                                                     "neighbors_unresolved"});
     return key.starts_with("state_") || std::find(kGauges.begin(), kGauges.end(), key) != kGauges.end();
 }
 
@@ -262,7 +271,7 @@ std::string sessions_text(const Json& list) {
 std::string preview_text(const Json& preview) {
     std::string text =
         fmt::format("{} of {} live sessions would change verdict: {} to deny, {} to permit{}\n",
-                    cell(field(preview, "would_change")), cell(field(preview, "sessions")),
+                    cell(field(preview, "would_change")), cell(field(preview, "live")),
                     cell(field(preview, "to_deny")), cell(field(preview, "to_permit")),
                     preview.value("complete", true) ? "" : " (not all were looked at: it took too long)");
     Table table({"list", "rule", "action", "sessions"});
@@ -271,7 +280,13 @@ std::string preview_text(const Json& preview) {
     return table.empty() ? text : text + table.text();
 }
 
-Json fetch(TelemetryClient& client, const View& view, const std::string& tenant) {
+Json fetch(TelemetryClient& client, const View& view, const std::string& tenant, const std::string& name) {
+    if (!name.empty()) {
+        const std::string by_name(view.by_name);
+        if (view.shape == View::Shape::list) return client.query_list(by_name, name);
+        // Files without tenants have this one.
+        return client.query(by_name, (tenant.empty() ? "default" : tenant) + "," + name);
+    }
     const std::string endpoint(view.endpoint);
     if (view.shape == View::Shape::one) return client.query(endpoint, tenant);
     Json list = client.query_list(endpoint, tenant);

@@ -19,6 +19,10 @@ struct View {
     bool takes_tenant;
     bool has_rate;  // counters, so --rate makes sense
     std::string (*text)(const Json& answer, bool rate);
+    // `show WHAT NAME`: another endpoint, and how that looks. Empty: takes no name.
+    std::string_view by_name = "";
+    std::string (*text_by_name)(const Json& answer, bool rate) = nullptr;
+    bool by_name_has_rate = false;
 };
 
 std::span<const View> views();
@@ -32,7 +36,8 @@ std::string sessions_text(const Json& list);
 // What a dry run says about live sessions.
 std::string preview_text(const Json& preview);
 
-Json fetch(TelemetryClient& client, const View& view, const std::string& tenant);
+// `name` empty: the view itself.
+Json fetch(TelemetryClient& client, const View& view, const std::string& tenant, const std::string& name = "");
 
 // Two samples -> what happened between them, a second: counters become rates, ratios (busy_percent, cycles_per_packet)
 // are those of the interval, gauges and texts are the later sample's.

@@ -196,9 +196,9 @@ TEST_CASE("cwctl: only prefixes of living processes are named", "[client]") {
 }
 
 TEST_CASE("cwctl: an unknown word names the nearest, and what there is", "[client]") {
-    CHECK(run({"relaod"}).err == "no 'relaod'; did you mean 'reload'? there are: show, reload, memoize, sessions, neighbors\n");
-    CHECK(run({"dance"}).err == "no 'dance'; there are: show, reload, memoize, sessions, neighbors\n");
-    CHECK(run({}).err == "a command is expected; there are: show, reload, memoize, sessions, neighbors\n");
+    CHECK(run({"relaod"}).err == "no 'relaod'; did you mean 'reload'? there are: show, reload, confirm, rollback, block, unblock, memoize, log, sessions, neighbors\n");
+    CHECK(run({"dance"}).err == "no 'dance'; there are: show, reload, confirm, rollback, block, unblock, memoize, log, sessions, neighbors\n");
+    CHECK(run({}).err == "a command is expected; there are: show, reload, confirm, rollback, block, unblock, memoize, log, sessions, neighbors\n");
     const std::string drosp = run({"show", "drosp"}).err;
     CHECK(drosp.find("show: no 'drosp'; did you mean 'drops'? there are: info, ports,") == 0);
     CHECK(drosp.find("services") == std::string::npos);  // not there yet, so not offered
@@ -221,6 +221,12 @@ TEST_CASE("cwctl: reload says what came of it", "[client]") {
     CHECK(done.out == "reloaded: generation 3\n");
     CHECK(run({"reload", "--dry-run"}).status == kDone);
     CHECK(Json::parse(server.last_request) == Json::parse(R"({"command":"reload","dry_run":true})"));
+    CHECK(run({"reload", "--confirm", "2m"}).out.find("within 2m keeps it") != std::string::npos);
+    CHECK(Json::parse(server.last_request) == Json::parse(R"({"command":"reload","dry_run":false,"confirm_s":120})"));
+    for (const char* time : {"", "0s", "2", "2 m", "s", "-1s", "99999999d"}) {
+        INFO(time);
+        CHECK(run({"reload", "--confirm", time}).status == kUsage);
+    }
 
     server.control_answer = R"({"ok":false,"error":"the file has errors","diagnostics":["a.yaml:1:2: error: x"]})";
     const Result refused = run({"reload"});
