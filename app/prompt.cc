@@ -76,7 +76,8 @@ void Prompt::run_line(const std::string& line) {
     context.cancel_fd = cancel_fd_;
     context.out = &std::cout;
     context.err = &std::cerr;
-    const bool asks_for_help = words.size() == 1 && (words[0] == "help" || words[0] == "?" || words[0] == "--help" || words[0] == "-h");
+    const bool asks_for_help =
+        words.size() == 1 && (words[0] == "help" || words[0] == "?" || words[0] == "--help" || words[0] == "-h");
     client::run_command(context, asks_for_help ? std::vector<std::string>{"--help"} : words);
     if (asks_for_help)
         std::cout << "\nAt this prompt a command stands alone, without cwctl. quit, exit or the end of input ends "

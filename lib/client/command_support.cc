@@ -42,7 +42,8 @@ std::uint32_t seconds_of(const std::string& option, const std::string& text) {
     const std::string unit(end, text.data() + text.size());
     const std::uint64_t factor = unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : unit == "d" ? 86400 : 0;
     if (error != std::errc{} || factor == 0 || number == 0 || number * factor > UINT32_MAX)
-        throw UsageError(fmt::format("{}: '{}' is no time; allowed: a number and s, m, h or d, such as 120s", option, text));
+        throw UsageError(
+            fmt::format("{}: '{}' is no time; allowed: a number and s, m, h or d, such as 120s", option, text));
     return static_cast<std::uint32_t>(number * factor);
 }
 

@@ -99,8 +99,8 @@ constexpr auto kCommands = std::to_array<Command>({
 });
 
 // Of the interface, but not there yet: said as such, not as a typing error.
-constexpr auto kLater =
-    std::to_array<std::string_view>({"explain", "top", "monitor", "trace", "capture", "drain", "undrain", "rebalance", "bundle"});
+constexpr auto kLater = std::to_array<std::string_view>(
+    {"explain", "top", "monitor", "trace", "capture", "drain", "undrain", "rebalance", "bundle"});
 
 std::vector<std::string_view> command_names() {
     std::vector<std::string_view> names;
@@ -113,7 +113,8 @@ std::string what_is_wrong(const CLI::App& app, const CLI::ParseError& error) {
     if (app.get_subcommands().empty()) {
         for (const std::string& word : app.remaining())
             if (!word.starts_with('-')) return unknown_word(word, command_names());
-        if (error.get_name() == "RequiredError") return "a command is expected; there are: " + join_words(command_names());
+        if (error.get_name() == "RequiredError")
+            return "a command is expected; there are: " + join_words(command_names());
     }
     return fmt::format("{} (--help lists the commands)", error.what());
 }

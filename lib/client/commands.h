@@ -33,8 +33,8 @@ struct Arguments {
     bool hits = false;
     std::optional<std::string> confirm;  // --confirm TIME
     std::string for_time;                // --for TIME
-    std::string action;              // sessions ACTION
-    std::vector<std::string> words;  // and what follows
+    std::string action;                  // sessions ACTION
+    std::vector<std::string> words;      // and what follows
 };
 
 // A command: how it is written, what it does. To add one: a line in the table and its function.

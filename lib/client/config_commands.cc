@@ -20,7 +20,8 @@ std::string text_of(const Json& object, const char* key) { return cell(object.va
 
 // By its path; null: it has none such.
 const Json* find_file(const Json& files, const std::string& path) {
-    const auto found = std::find_if(files.begin(), files.end(), [&](const Json& f) { return f.value("file", "") == path; });
+    const auto found =
+        std::find_if(files.begin(), files.end(), [&](const Json& f) { return f.value("file", "") == path; });
     return found == files.end() ? nullptr : &*found;
 }
 
@@ -52,7 +53,8 @@ std::string all_differences(const Json& answer) {
 void declare_reload(void* cli_app, Arguments& arguments) {
     auto& app = *static_cast<CLI::App*>(cli_app);
     app.add_flag("--dry-run", arguments.dry_run, "check and build, but change nothing");
-    app.add_option("--confirm", arguments.confirm, "back to what runs now, unless `confirm` comes within this time, such as 120s");
+    app.add_option("--confirm", arguments.confirm,
+                   "back to what runs now, unless `confirm` comes within this time, such as 120s");
 }
 
 int run_reload(Context& context, const Arguments& arguments) {
@@ -76,7 +78,8 @@ int run_reload(Context& context, const Arguments& arguments) {
                          ? fmt::format("the file is good; still generation {}, nothing was changed\n", generation)
                          : fmt::format("reloaded: generation {}\n", generation));
     if (arguments.confirm)
-        *context.out << fmt::format("`cwctl confirm` within {} keeps it, or what ran before runs again\n", *arguments.confirm);
+        *context.out << fmt::format("`cwctl confirm` within {} keeps it, or what ran before runs again\n",
+                                    *arguments.confirm);
     if (const auto preview = answer.find("preview"); preview != answer.end()) *context.out << preview_text(*preview);
     return kDone;
 }

@@ -93,7 +93,8 @@ std::string unified_diff(std::string_view before, std::string_view after, std::s
         auto last = at;
         for (auto next = at; next != lines.end() && static_cast<std::size_t>(next - last) <= 2 * kContext; ++next)
             if (differs(*next)) last = next;
-        const auto from = static_cast<std::size_t>(at - lines.begin()), to = static_cast<std::size_t>(last - lines.begin()) + 1;
+        const auto from = static_cast<std::size_t>(at - lines.begin()),
+                   to = static_cast<std::size_t>(last - lines.begin()) + 1;
         text += hunk(lines, from - std::min(from, kContext), std::min(to + kContext, lines.size()));
         at = std::find_if(last + 1, lines.end(), differs);
     }

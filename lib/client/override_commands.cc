@@ -44,8 +44,9 @@ int run_block(Context& context, const Arguments& arguments) {
     Json request = about_prefix("block", arguments);
     request["for_s"] = seconds_of("--for", arguments.for_time);
     const Json answer = order(context, "block", request);
-    print(context, answer,
-          fmt::format("{} is blocked for {}\n", cell(answer.value("blocked", Json(arguments.what))), arguments.for_time));
+    print(
+        context, answer,
+        fmt::format("{} is blocked for {}\n", cell(answer.value("blocked", Json(arguments.what))), arguments.for_time));
     return kDone;
 }
 
@@ -57,7 +58,8 @@ void declare_unblock(void* cli_app, Arguments& arguments) {
 
 int run_unblock(Context& context, const Arguments& arguments) {
     const Json answer = order(context, "unblock", about_prefix("unblock", arguments));
-    print(context, answer, fmt::format("{} is blocked no more\n", cell(answer.value("unblocked", Json(arguments.what)))));
+    print(context, answer,
+          fmt::format("{} is blocked no more\n", cell(answer.value("unblocked", Json(arguments.what)))));
     return kDone;
 }
 

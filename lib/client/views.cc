@@ -65,8 +65,8 @@ std::string workers_text(const Json& answer, bool rate) {
                  "owns %", "busy %", "longest gap us"});
     for (const Json& worker : answer) {
         table.add({field(worker, "lcore"), field(worker, "core"), field(worker, "socket"), field(worker, "queues"),
-                   field(worker, "rx"), field(worker, "tx"), field(worker, "handed_in"),
-                   field(worker, "share_percent"), field(worker, "busy_percent"), field(worker, "longest_gap_us")});
+                   field(worker, "rx"), field(worker, "tx"), field(worker, "handed_in"), field(worker, "share_percent"),
+                   field(worker, "busy_percent"), field(worker, "longest_gap_us")});
     }
     return table.empty() ? "no workers\n" : table.text();
 }
@@ -187,8 +187,10 @@ constexpr auto kViews = std::to_array<View>({
     {"memory", "/cachewire/memory", View::Shape::one, false, false, plain_text},
     {"sessions", "/cachewire/session/stats", View::Shape::one, true, true, plain_text},
     {"memo", "/cachewire/memo/stats", View::Shape::one, false, true, plain_text},
-    {"acl", "/cachewire/acl/list", View::Shape::list, false, false, plain_text, "/cachewire/acl/hits", plain_text, true},
-    {"routes", "/cachewire/route/stats", View::Shape::one, true, false, plain_text, "/cachewire/route/lookup", plain_text},
+    {"acl", "/cachewire/acl/list", View::Shape::list, false, false, plain_text, "/cachewire/acl/hits", plain_text,
+     true},
+    {"routes", "/cachewire/route/stats", View::Shape::one, true, false, plain_text, "/cachewire/route/lookup",
+     plain_text},
     {"neighbors", "/cachewire/neighbor/list", View::Shape::list, true, false, plain_text},
     {"slow-path", "/cachewire/slow_path/stats", View::Shape::one, false, true, plain_text},
     {"qos", "/cachewire/qos/stats", View::Shape::list, false, true, qos_text},
@@ -271,8 +273,8 @@ std::string sessions_text(const Json& list) {
 std::string preview_text(const Json& preview) {
     std::string text =
         fmt::format("{} of {} live sessions would change verdict: {} to deny, {} to permit{}\n",
-                    cell(field(preview, "would_change")), cell(field(preview, "live")),
-                    cell(field(preview, "to_deny")), cell(field(preview, "to_permit")),
+                    cell(field(preview, "would_change")), cell(field(preview, "live")), cell(field(preview, "to_deny")),
+                    cell(field(preview, "to_permit")),
                     preview.value("complete", true) ? "" : " (not all were looked at: it took too long)");
     Table table({"list", "rule", "action", "sessions"});
     for (const Json& rule : preview.value("rules", Json::array()))

@@ -55,7 +55,8 @@ net::Prefix prefix_of(const Request& request) {
     const auto prefix = net::parse_prefix(text);
     if (!prefix) throw std::invalid_argument(fmt::format("'{}' is no prefix; allowed: one such as 10.0.0.0/8", text));
     if (prefix->host_bits_set)
-        throw std::invalid_argument(fmt::format("'{}' has host bits; the network is {}", text, net::to_string(prefix->prefix)));
+        throw std::invalid_argument(
+            fmt::format("'{}' has host bits; the network is {}", text, net::to_string(prefix->prefix)));
     return prefix->prefix;
 }
 

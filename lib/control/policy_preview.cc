@@ -104,9 +104,13 @@ nlohmann::ordered_json to_json(const PolicyPreview& preview) {
                          {"action", action_name(rule.action)},
                          {"sessions", rule.sessions}});
     }
-    return {{"live", std::max(preview.live, preview.sessions)}, {"sessions", preview.sessions}, {"would_change", preview.to_deny + preview.to_permit},
-            {"to_deny", preview.to_deny},   {"to_permit", preview.to_permit},
-            {"complete", preview.complete}, {"rules", std::move(rules)}};
+    return {{"live", std::max(preview.live, preview.sessions)},
+            {"sessions", preview.sessions},
+            {"would_change", preview.to_deny + preview.to_permit},
+            {"to_deny", preview.to_deny},
+            {"to_permit", preview.to_permit},
+            {"complete", preview.complete},
+            {"rules", std::move(rules)}};
 }
 
 }  // namespace cachewire::control

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-
 #include "acl/classifier.h"
 #include "base/json.h"
 #include "config/config.h"
@@ -40,8 +39,8 @@ PolicyPreview preview_policy(SessionRequests& requests, const pipeline::Snapshot
                              std::chrono::milliseconds budget);
 
 void name_rules(PolicyPreview& preview, const config::Config& config);
-// {"live", "sessions", "would_change", "to_deny", "to_permit", "complete", "rules": [{"list", "rule", "action", "sessions"}]};
-// the rules with the most sessions.
+// {"live", "sessions", "would_change", "to_deny", "to_permit", "complete", "rules": [{"list", "rule", "action",
+// "sessions"}]}; the rules with the most sessions.
 nlohmann::ordered_json to_json(const PolicyPreview& preview);
 
 }  // namespace cachewire::control

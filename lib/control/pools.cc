@@ -62,9 +62,10 @@ rte_mempool* Pools::take(const config::Config& config, const config::Port& port)
         const std::size_t rings = std::max<std::size_t>(port.rxq, workers_) * port.rxd;
         const unsigned left = rte_mempool_avail_count(first.pool);
         if (left > rings) return first.pool;
-        throw base::MachineError(fmt::format("port {}: its receive rings take {} mbufs, and {} of `memory: mbufs: {}` are "
-                                             "free: restart with more",
-                                             port.name, rings, left, config.memory.mbufs));
+        throw base::MachineError(
+            fmt::format("port {}: its receive rings take {} mbufs, and {} of `memory: mbufs: {}` are "
+                        "free: restart with more",
+                        port.name, rings, left, config.memory.mbufs));
     }
     if (first.spare >= needed) {
         first.spare -= needed;
@@ -85,7 +86,8 @@ rte_mempool* Pools::take(const config::Config& config, const config::Port& port)
 
 void Pools::give_back(rte_mempool* pool, const config::Port& port) noexcept {
     for (Pool& each : pools_)
-        if (each.pool == pool) each.spare = &each == &pools_.front() ? each.spare + for_port(port, workers_) : pool->size;
+        if (each.pool == pool)
+            each.spare = &each == &pools_.front() ? each.spare + for_port(port, workers_) : pool->size;
 }
 
 std::uint64_t Pools::size() const noexcept {

@@ -21,8 +21,9 @@ void drop_port(std::vector<RxQueues>& queues, std::uint16_t port) {
 // To whoever polls the fewest, each queue.
 void add_port(std::vector<RxQueues>& queues, const port::EthPort& port, std::uint16_t index) {
     for (std::uint16_t queue = 0; queue < port.config().rx_queues; ++queue)
-        std::min_element(queues.begin(), queues.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); })
-            ->push_back({index, port.id(), queue});
+        std::min_element(queues.begin(), queues.end(), [](const auto& a, const auto& b) {
+            return a.size() < b.size();
+        })->push_back({index, port.id(), queue});
 }
 
 void set_queues(Workers& workers, const std::vector<RxQueues>& queues, PortChange::OldQueues& old) {
@@ -78,7 +79,8 @@ void PortChange::prepare(SnapshotBuilder::Pass& pass, bool dry_run) {
     infos_before_ = parts_.builder.port_infos();
     prepared_ = true;
     if (dry_run) {  // what is not open has no facts
-        for (const std::size_t i : plan_.added) parts_.builder.set_port(next_.ports[i].name, PortInfo{.attached = false});
+        for (const std::size_t i : plan_.added)
+            parts_.builder.set_port(next_.ports[i].name, PortInfo{.attached = false});
         return;
     }
     const auto& places = parts_.builder.registry().ports;

@@ -101,18 +101,21 @@ void say_how_workers_share(const config::Config& config, const Ports& ports, con
     if (count < 2) return;
     std::string without;
     for (const auto& worker : workers.all())
-        if (worker->rx_queues().empty()) without += (without.empty() ? "" : ", ") + std::to_string(worker->state().lcore);
+        if (worker->rx_queues().empty())
+            without += (without.empty() ? "" : ", ") + std::to_string(worker->state().lcore);
     base::log_info("{} workers: sessions are spread in software over all of them, rings between them take {} KiB{}{}",
-                   count, workers.mesh().bytes() >> 10, without.empty() ? "" : "; without a receive queue of their own: lcore ",
-                   without);
+                   count, workers.mesh().bytes() >> 10,
+                   without.empty() ? "" : "; without a receive queue of their own: lcore ", without);
     if (config.workers.dispatch == config::Dispatch::rss)
         base::log_info(
-            "workers.dispatch: rss is not used: no hash that the {} of port{} {} could take gives the owner that cachewire "
+            "workers.dispatch: rss is not used: no hash that the {} of port{} {} could take gives the owner that "
+            "cachewire "
             "computes (keyed, over the tenant too), so it is software",
             ports.size() == 1 ? "device" : "devices", ports.size() == 1 ? "" : "s", port_names(ports));
     if (!config.policers.empty())
-        base::log_warning("qos.policers: each of {} workers has a bucket of its own, so a rate may be passed up to {} times",
-                          count, count);
+        base::log_warning(
+            "qos.policers: each of {} workers has a bucket of its own, so a rate may be passed up to {} times", count,
+            count);
 }
 
 void warn_about_tags(const config::Config& config, const Ports& ports) {

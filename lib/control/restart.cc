@@ -13,7 +13,8 @@ namespace cachewire::control {
 namespace {
 
 constexpr const char* kOnce =
-    "a device's queues are made when it is opened: take the port out with one reload and put it in with the next, or restart";
+    "a device's queues are made when it is opened: take the port out with one reload and put it in with the next, or "
+    "restart";
 
 const config::Port* find_port(const config::Config& config, const std::string& name) {
     for (const config::Port& port : config.ports)
@@ -41,9 +42,10 @@ void check_new_device(const config::Config& running, const config::Port& port, c
         return found.push_back({path + "device", "EAL is told of its NICs at the start: restart"});
     for (const config::Port& open : running.ports)
         if (is_same_device(open, port))
-            return found.push_back({path + "device", fmt::format("is open as port '{}': take that out with one reload and "
-                                                                 "put this one in with the next, or restart",
-                                                                 open.name)});
+            return found.push_back(
+                {path + "device", fmt::format("is open as port '{}': take that out with one reload and "
+                                              "put this one in with the next, or restart",
+                                              open.name)});
 }
 
 void check_port(const config::Config& running, const config::Port& next, std::size_t index,
@@ -70,15 +72,19 @@ std::vector<Obstacle> obstacles(const config::Config& running, const config::Con
         if (!same) found.push_back({key, why});
     };
     require(running.eal == next.eal, "eal", "EAL reads its arguments once, at the start");
-    require(running.workers.lcores == next.workers.lcores, "workers.lcores", "workers and their tables are made at the start");
-    require(running.workers.placement == next.workers.placement, "workers.placement", "it judges the lcores at the start");
+    require(running.workers.lcores == next.workers.lcores, "workers.lcores",
+            "workers and their tables are made at the start");
+    require(running.workers.placement == next.workers.placement, "workers.placement",
+            "it judges the lcores at the start");
     require(running.workers.idle == next.workers.idle, "workers.idle", "workers are told at the start");
     require(running.workers.dispatch == next.workers.dispatch, "workers.dispatch", "workers are told at the start");
     require(running.memory.mbufs == next.memory.mbufs, "memory.mbufs", "the pool is made at the start");
     require(running.memory.mbuf_size == next.memory.mbuf_size, "memory.mbuf_size", "the pool is made at the start");
-    require(running.memory.mempool_cache == next.memory.mempool_cache, "memory.mempool_cache", "the pool is made at the start");
+    require(running.memory.mempool_cache == next.memory.mempool_cache, "memory.mempool_cache",
+            "the pool is made at the start");
     require(running.pipeline.metadata == next.pipeline.metadata, "pipeline.metadata", "workers are told at the start");
-    require(running.sessions.capacity == next.sessions.capacity, "sessions.capacity", "the tables are made at the start");
+    require(running.sessions.capacity == next.sessions.capacity, "sessions.capacity",
+            "the tables are made at the start");
     for (std::size_t i = 0; i < next.ports.size(); ++i) check_port(running, next.ports[i], i, found);
     return found;
 }

@@ -53,10 +53,13 @@ Runtime::ReloadOptions reload_options(const ControlSocket::Json& request) {
         } else if (key == "confirm_s" && value.is_number_unsigned() && value >= 1u && value <= kMostS) {
             options.confirm_s = value.get<std::uint32_t>();
         } else {
-            throw std::invalid_argument("reload: '" + key + "' is not known or wrong; allowed: dry_run (true or false), confirm_s (1 to 86400)");
+            throw std::invalid_argument(
+                "reload: '" + key +
+                "' is not known or wrong; allowed: dry_run (true or false), confirm_s (1 to 86400)");
         }
     }
-    if (options.dry_run && options.confirm_s) throw std::invalid_argument("reload: nothing is to be confirmed of a dry run");
+    if (options.dry_run && options.confirm_s)
+        throw std::invalid_argument("reload: nothing is to be confirmed of a dry run");
     return options;
 }
 
@@ -145,8 +148,8 @@ void Runtime::start_ports() {
     pool_low_water_ = pools_->free();
     std::map<std::string, PortInfo> infos;
     for (const config::Port& from : config_.ports) {
-        ports_.push_back(
-            std::make_unique<port::EthPort>(port_config(config_, from, static_cast<unsigned>(lcores_.size())), pools_->main()));
+        ports_.push_back(std::make_unique<port::EthPort>(
+            port_config(config_, from, static_cast<unsigned>(lcores_.size())), pools_->main()));
         infos[from.name] = port_info(*ports_.back());
     }
     warn_about_tags(config_, ports_);
@@ -164,8 +167,9 @@ void Runtime::start_workers() {
     publisher_->publish(builder_->commit(std::move(pass)), [this] { builder_->grace_period_over(); });
     const auto workers = static_cast<std::uint32_t>(lcores_.size());
     if (config_.sessions.capacity < workers)
-        throw base::Error(base::ExitStatus::configuration, "sessions.capacity: it is split over the workers, and there are " +
-                                                               std::to_string(workers) + " of them");
+        throw base::Error(
+            base::ExitStatus::configuration,
+            "sessions.capacity: it is split over the workers, and there are " + std::to_string(workers) + " of them");
     const std::uint32_t capacity = config_.sessions.capacity / workers;
     const std::size_t bytes = session::Table::memory_needed(capacity);
     base::log_info("sessions: {} on each of {} workers take {} MiB each, {} MiB in all", capacity, workers, bytes >> 20,

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-
 #include "base/json.h"
 #include "config/config.h"
 #include "config/load.h"
@@ -75,7 +74,8 @@ class Runtime {
     ReloadResult reload(const ReloadOptions& options);
     // The last reload stays. Empty, or why not.
     std::string confirm();
-    // What ran before the last accepted reload runs again, as it was read then. Once: there is no earlier one to be had.
+    // What ran before the last accepted reload runs again, as it was read then. Once: there is no earlier one to be
+    // had.
     ReloadResult rollback();
     // `cwctl memoize`: over what the file says, and over reloads, until it says the same again. Empty, or why not.
     std::string override_memoize(bool on);
@@ -105,7 +105,8 @@ class Runtime {
         std::uint64_t now_ms;
         std::optional<std::uint64_t> confirm_by_ms;
         const RuleHits& rule_hits;
-        std::uint64_t restart_pending;  // keys of the file that the last reload was refused for; 0 after one that was accepted
+        std::uint64_t
+            restart_pending;  // keys of the file that the last reload was refused for; 0 after one that was accepted
         const SlowPath& slow_path;
         const RouteFeed& route_feed;
         const std::map<std::uint16_t, FedTable>& fed_routes;  // by tenant slot

@@ -88,7 +88,8 @@ void Runtime::check_confirmation() {
     if (!confirm_by_ms_ || now_ms() < *confirm_by_ms_) return;
     const ReloadResult result = rollback();
     if (result.ok) {
-        base::log_warning("the last reload was not confirmed: what ran before it runs again, generation {}", result.generation);
+        base::log_warning("the last reload was not confirmed: what ran before it runs again, generation {}",
+                          result.generation);
         return;
     }
     base::log_error("the last reload was not confirmed, and what ran before it can't run again: {}", result.error);
@@ -112,8 +113,8 @@ Runtime::ReloadResult Runtime::apply(config::Config next, bool dry_run) {
         std::unique_lock lock(mutex_, std::defer_lock);
         auto pass = builder_->begin(next, generation_ + 1);
         if (dry_run && state_ == State::running) {
-            result.preview = preview_policy(*session_requests_, *publisher_->current(), SnapshotBuilder::lists_of(*pass),
-                                            kPreviewBudget);
+            result.preview = preview_policy(*session_requests_, *publisher_->current(),
+                                            SnapshotBuilder::lists_of(*pass), kPreviewBudget);
             for (const auto& worker : workers_.all()) result.preview->live += worker->state().sessions->stats().active;
             name_rules(*result.preview, next);
         }

@@ -165,8 +165,8 @@ class SnapshotBuilder::Pass {
             }
             auto built = acl::Classifier::build(std::move(list), builder.socket_id_);
             hits[acl.name] = is_new ? builder.rule_hits_->next(nullptr, nullptr, built->list())
-                                    : builder.rule_hits_->next(registry.hits.at(acl.name).get(),
-                                                               &known->second->list(), built->list());
+                                    : builder.rule_hits_->next(registry.hits.at(acl.name).get(), &known->second->list(),
+                                                               built->list());
             lists[acl.name] = std::move(built);
         }
         registry.classifiers = std::move(lists);

@@ -45,7 +45,8 @@ Json info(const View& v) {
             {"config_sha256", v.config.sha256},
             {"config_generation", v.generation},
             {"overrides", overrides_in_force(v)},
-            {"confirm_in_s", v.confirm_by_ms ? (*v.confirm_by_ms - std::min(*v.confirm_by_ms, v.now_ms) + 999) / 1000 : std::uint64_t{0}},
+            {"confirm_in_s", v.confirm_by_ms ? (*v.confirm_by_ms - std::min(*v.confirm_by_ms, v.now_ms) + 999) / 1000
+                                             : std::uint64_t{0}},
             {"restart_pending", v.restart_pending},
             {"workers", static_cast<std::uint64_t>(v.workers.all().size())}};
 }
@@ -214,10 +215,7 @@ Json memory(const View& v) {
     std::uint64_t lost = v.lost_mbufs;
     for (const auto& port : v.ports) lost += port->lost_mbufs();
     return {{"mbufs",
-             {{"size", v.pools.size()},
-              {"free", v.pools.free()},
-              {"low_water", v.pool_low_water},
-              {"lost", lost}}},
+             {{"size", v.pools.size()}, {"free", v.pools.free()}, {"low_water", v.pool_low_water}, {"lost", lost}}},
             {"acl", {{"bytes", acl_bytes}}},
             {"fib", {{"bytes", fib_bytes}}},
             {"sessions", {{"bytes", session_bytes}, {"capacity", capacity}, {"active", active}}}};

@@ -295,15 +295,16 @@ class Overrides(Reloading):
                 self.assertIn("the network is 198.18.2.0/24", self.cwctl(cachewire, "block", "198.18.2.9/24", "--tenant", "all", "--for", "9s", status=1))
                 self.cwctl(cachewire, "block", "198.18.2.0/24", "--tenant", "nobody", "--for", "9s", status=1)
                 self.cwctl(cachewire, "block", "198.18.2.0/24", "--tenant", "all", status=2)
-                self.cwctl(cachewire, "block", "198.18.2.0/24", "--tenant", "free", "--for", "9s")  # another tenant's is not touched
-                self.cwctl(cachewire, "block", "203.0.113.0/24", "--tenant", "all", "--for", "9s")
+                self.cwctl(cachewire, "block", "198.18.2.0/24", "--tenant", "free", "--for", "1h")  # another tenant's is not touched
+                self.cwctl(cachewire, "block", "203.0.113.0/24", "--tenant", "all", "--for", "1h")
                 self.assertEqual(self.drops(cachewire), {})
-                self.assertIn("blocked for 2s", self.cwctl(cachewire, "block", "198.18.2.0/24", "--tenant", "all", "--for", "2s"))
+                self.assertIn("blocked for 2m", self.cwctl(cachewire, "block", "198.18.2.0/24", "--tenant", "all", "--for", "2m"))
                 self.assertTrue(self.blocked_wholly(cachewire))
                 self.assertEqual(cachewire.ask("/cachewire/info")["overrides"], 3)
                 self.reload(cachewire, config)  # it survives that
                 self.assertTrue(self.blocked_wholly(cachewire))
                 self.assertIn("198.18.2.0/24", self.cwctl(cachewire, "show", "overrides"))
+                self.cwctl(cachewire, "block", "198.18.2.0/24", "--tenant", "all", "--for", "1s")  # the same one, with another time
                 cachewire.wait("its end", lambda c: c.ask("/cachewire/info")["overrides"] == 2)
                 before, blocked = self.counts(cachewire)
                 cachewire.wait("packets", lambda c: c.ask("/cachewire/ledger")["tx"] > before["tx"] + 10000)
