@@ -51,10 +51,6 @@ std::optional<RouteVia> read_via_map(Loading& loading, const Value& value, std::
                                                "allowed: a tenant with `sessions`",
                                                loading.config.tenants[*via.tenant].name,
                                                loading.config.tenants[tenant].name));
-        if (via.tenant && loading.config.tenants[tenant].sessions != SessionMode::none &&
-            loading.config.workers.lcores.size() > 1)
-            reporter.error(*other, "several workers don't find each other's leaked sessions yet; not supported yet with "
-                                   "more than one in `workers.lcores`");
         if (via.tenant == tenant) reporter.error(*other, "the route's own tenant; allowed: another one, or none");
         owner = via.tenant.value_or(tenant);
     }
