@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One configuration file as plain structs: units resolved, references checked, defaults filled in, nothing derived.
 // Written by config::load, read by app, port and control; never seen by a worker.
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -69,6 +70,14 @@ struct Port {
     std::optional<net::Mac> mac;  // nullopt: the device's own
 };
 
+// A transparent pair: what comes in by one port leaves by the other as it is.
+struct CrossConnect {
+    std::string name;
+    std::array<std::size_t, 2> ports{};  // indices into Config::ports; promiscuous, and in no other pair
+    bool forward_non_ip = true;          // ARP and neighbor discovery too
+    bool link_follow = false;
+};
+
 struct Match {  // port index; vlan 0: untagged or priority-tagged, nullopt: any
     std::size_t port;
     std::optional<std::uint16_t> vlan;
@@ -100,6 +109,13 @@ struct InterfaceAddress {
     net::Prefix prefix;    // the connected network
 };
 
+// The interface as the kernel has it: a TAP in another network namespace.
+struct KernelTwin {
+    std::string ifname;
+    std::string netns;
+    friend bool operator==(const KernelTwin&, const KernelTwin&) = default;
+};
+
 struct Interface {
     std::string name;
     std::size_t port;        // index into Config::ports
@@ -109,6 +125,15 @@ struct Interface {
     std::uint16_t mtu = 1500;
     std::uint16_t mss_clamp = 0;  // 0: none; kMssClampAuto: by MTU
     std::vector<InterfaceAddress> addresses;
+    std::optional<KernelTwin> kernel;
+};
+
+// What goes to the twins, packets a second for each port that they came in by.
+struct KernelPunt {
+    std::uint32_t bgp_pps = 1000;
+    std::uint32_t ospf_pps = 1000;
+    std::uint32_t bfd_pps = 2000;
+    std::uint32_t other_pps = 100;
 };
 
 struct Neighbor {
@@ -221,7 +246,9 @@ struct Config {
     Pipeline pipeline;
     std::vector<Port> ports;
     std::vector<Tenant> tenants;  // at least one: "default", id 0, when the file has none
+    std::vector<CrossConnect> cross_connects;
     std::vector<Interface> interfaces;
+    KernelPunt kernel_punt;
     std::vector<Neighbor> neighbors;
     std::vector<Route> routes;
     std::vector<RouteFile> route_files;

@@ -15,7 +15,7 @@ constexpr Key kInterface[] = {{"name"},           {"port"},
                               {"vlan"},           {"inner_vlan"},
                               {"tenant"},         {"mtu"},
                               {"addresses"},      {"mss_clamp"},
-                              {"kernel", kLater}, {"loopback", kLater},
+                              {"kernel"}, {"loopback", kLater},
                               {"policer", kLater}};
 
 struct Entry {
@@ -94,6 +94,7 @@ Interface read_interface(Loading& loading, const MapReader& map, bool& attached)
         // RFC 9293 3.7.1: 536 is what every host takes over IPv4.
         read_number(reporter, clamp, interface.mss_clamp, 536, 65495);
     }
+    if (const auto kernel = map.get("kernel")) interface.kernel = read_kernel_twin(reporter, *kernel);
     return interface;
 }
 

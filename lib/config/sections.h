@@ -91,12 +91,17 @@ void read_qos(Loading& loading, const MapReader& top);
 void read_acls(Loading& loading, const MapReader& top);
 void read_tenants(Loading& loading, const MapReader& top);
 void read_interfaces(Loading& loading, const MapReader& top);  // tenants' own ones too; completes their `match`
+void read_cross_connects(Loading& loading, const MapReader& top);  // `ports:`, promiscuous, too
+void read_kernel(Loading& loading, const MapReader& top);
 void read_neighbors(Loading& loading, const MapReader& top);
 void read_routes(Loading& loading, const MapReader& top);
 void resolve_rule_ports(Loading& loading);
 
 // `tenant:` of an object outside of tenants: needed where tenants are declared, "default" or absent elsewhere.
 std::optional<std::size_t> read_tenant_reference(Loading& loading, const MapReader& object);
+
+// `kernel:` of an interface; nullopt, and reported, when it is none.
+std::optional<KernelTwin> read_kernel_twin(Reporter& reporter, const Value& value);
 
 // One rule of a list.
 AclRule read_acl_rule(Loading& loading, const Value& value);

@@ -12,6 +12,13 @@ namespace {
 constexpr std::uint16_t kNoEgress = pipeline::kNoInterface - 1;
 static_assert(kNoEgress >= pipeline::kMaxInterfaces);
 
+// A port in a transparent pair has one that is called as itself (SnapshotBuilder).
+bool is_paired(const config::Config& config, const std::string& port) {
+    return std::any_of(config.cross_connects.begin(), config.cross_connects.end(), [&](const auto& pair) {
+        return config.ports[pair.ports[0]].name == port || config.ports[pair.ports[1]].name == port;
+    });
+}
+
 // An interface of that name wins over a port, which stands for all interfaces on it.
 std::vector<std::uint16_t> interfaces_named(const config::Config& config, const std::string& name, Registry& registry,
                                             std::uint16_t none) {
@@ -21,6 +28,7 @@ std::vector<std::uint16_t> interfaces_named(const config::Config& config, const 
         if (interface.name == name) return {registry.interfaces.get(name)};
     for (const auto& interface : config.interfaces)
         if (config.ports[interface.port].name == name) indices.push_back(registry.interfaces.get(interface.name));
+    if (is_paired(config, name)) indices.push_back(registry.interfaces.get(name));
     // A port without interfaces: no packet comes in or leaves there, and an empty list would mean every interface.
     if (indices.empty()) indices.push_back(none);
     std::sort(indices.begin(), indices.end());

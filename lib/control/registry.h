@@ -3,6 +3,7 @@
 // What the control plane remembers from one snapshot to the next: indices, generations, compiled lists, each tenant's
 // VRF, and what has been learned about neighbours. SnapshotBuilder works on a copy and keeps it only when the whole
 // build succeeded.
+#include <array>
 #include <compare>
 #include <map>
 #include <memory>
@@ -22,8 +23,9 @@
 namespace cachewire::control {
 
 // glean: on the link, and the destination itself is the neighbour. group: `interface` is the group's number. leak:
-// `interface` is the slot of the tenant whose routes decide.
-enum class NextHopUse : std::uint8_t { neighbor, drop, local, broadcast, glean, group, leak };
+// `interface` is the slot of the tenant whose routes decide. wire: `interface` is the one that stands for a port in a
+// transparent pair, and the other port is where its frames go; of no tenant.
+enum class NextHopUse : std::uint8_t { neighbor, drop, local, broadcast, glean, group, leak, wire };
 
 // Identity of a next hop: its content (MAC, kind) may change under the same index without touching a route.
 struct NextHopKey {
@@ -57,6 +59,7 @@ inline constexpr std::uint16_t kMaxPolicers = 2 * pipeline::kMaxTenants;
 struct Generations {
     std::uint16_t policy = 0;
     std::uint16_t route = 0;
+    std::uint16_t list = 0;          // the policy generation when the list changed last
     std::uint16_t judged_route = 0;  // of lists that look at the egress: the route generation that `policy` stands for
 };
 
@@ -69,6 +72,9 @@ struct ConfiguredRoute {
     friend bool operator==(const ConfiguredRoute&, const ConfiguredRoute&) = default;
 };
 using RouteTable = std::vector<ConfiguredRoute>;
+
+// A transparent pair by its ports' indices.
+using Pairs = std::vector<std::array<std::uint16_t, 2>>;
 
 struct Registry {
     IndexMap<> ports{"port", 0, pipeline::kMaxPorts};
@@ -85,6 +91,7 @@ struct Registry {
     std::vector<std::shared_ptr<const route::Group>> group_tables;              // by group
     std::map<NextHopKey, NeighborBinding> static_neighbors;                       // of the configuration
     std::map<NextHopKey, NeighborBinding> learned_neighbors;                      // see RouteFeed
+    Pairs pairs;
 };
 
 }  // namespace cachewire::control

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "control/acl_status.h"
+#include "control/kernel/twin_status.h"
 #include "control/object_status.h"
 #include "control/route_status.h"
 #include "control/slow_path/neighbor_status.h"
@@ -113,6 +114,7 @@ Runtime::Runtime(config::Config config, std::vector<unsigned> lcores)
     add_memo_endpoints(*endpoints_, *this);
     add_neighbor_endpoints(*endpoints_, *this);
     add_route_endpoints(*endpoints_, *this);
+    add_twin_endpoints(*endpoints_, *this);
     add_object_endpoints(*endpoints_, *this);
     add_acl_endpoints(*endpoints_, *this);
 }
@@ -121,6 +123,7 @@ Runtime::~Runtime() {
     endpoints_.reset();  // a handler that runs ends first, then nobody looks at the ports any more
     workers_.drain_and_join(0);
     slow_path_.reset();
+    links_.follow({}, ports_);
     unsigned lost = 0;
     for (const auto& port : ports_) {
         port->close();
@@ -163,6 +166,7 @@ void Runtime::start_ports() {
         [this](const std::string& name) { return oversize_frames(name); });
     builder_.emplace(std::move(infos), random_seed(), SOCKET_ID_ANY);
     route_feed_.emplace(*builder_, *publisher_);
+    links_.follow(config_.cross_connects, ports_);
 }
 
 // Generation 1 is published before the first worker runs: no packet is ever handled without its policy.
@@ -211,7 +215,9 @@ void Runtime::watch_ports(bool all) {
     const std::lock_guard lock(mutex_);
     try {
         if (all) {
-            watch_->look(base::now_tsc() * 1000 / base::tsc_hz());
+            const std::uint64_t now_ms = base::now_tsc() * 1000 / base::tsc_hz();
+            watch_->look(now_ms);
+            links_.look(ports_, now_ms);
         } else {
             watch_->look_for_links();
         }
@@ -253,6 +259,7 @@ Runtime::View Runtime::view() const {
             builder_->rule_hits(),
             restart_pending_,
             *slow_path_,
+            *twins_,
             *route_feed_,
             builder_->fed_routes()};
 }
@@ -297,6 +304,7 @@ void Runtime::loop(const RunOptions& options) {
     while (!stop_.load(std::memory_order_relaxed)) {
         std::vector<pollfd> fds = {{signals_.fd(), POLLIN, 0}, {stop_event_, POLLIN, 0}};
         control_socket_->append_poll(fds);
+        fds.push_back({twins_->fd(), POLLIN, 0});
         wait_for_work(fds);
         handle_signals();
         control_socket_->handle(fds);

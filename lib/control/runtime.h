@@ -16,6 +16,8 @@
 #include "config/config.h"
 #include "config/load.h"
 #include "control/control_socket.h"
+#include "control/kernel/twins.h"
+#include "control/link_watch.h"
 #include "control/memo_status.h"
 #include "control/policy_preview.h"
 #include "control/ports.h"
@@ -88,6 +90,7 @@ class Runtime {
         const RuleHits& rule_hits;
         std::uint64_t restart_pending;  // keys of the file that the last reload was refused for; 0 after one that was accepted
         const SlowPath& slow_path;
+        const Twins& twins;
         const RouteFeed& route_feed;
         const std::map<std::uint16_t, FedTable>& fed_routes;  // by tenant slot
     };
@@ -106,6 +109,9 @@ class Runtime {
     void start_workers();
     void start_slow_path();
     void configure_slow_path();
+    void start_twins();
+    [[nodiscard]] bool is_routed_elsewhere(const NeighborKey& key) const;
+    [[nodiscard]] std::vector<net::Mac> port_macs(const config::Config& config) const;
     void poll_slow_path();
     void wait_for_work(std::vector<pollfd>& fds);
     void add_commands();
@@ -128,11 +134,14 @@ class Runtime {
     std::uint64_t pool_low_water_ = 0;
     Ports ports_;  // in the configuration's order
     std::optional<PortWatch> watch_;
+    LinkWatch links_;
     std::optional<Publisher> publisher_;
     std::optional<SnapshotBuilder> builder_;
     std::optional<RouteFeed> route_feed_;
     Workers workers_;
     std::optional<SlowPath> slow_path_;
+    std::optional<Twins> twins_;
+    Twins::Pending pending_twins_;  // of the configuration that is about to be published
     std::uint64_t slow_path_busy_until_ms_ = 0;
     std::optional<SessionRequests> session_requests_;
     SessionGrowth session_growth_;

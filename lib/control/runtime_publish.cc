@@ -64,7 +64,10 @@ Runtime::ReloadResult Runtime::reload(bool dry_run) {
         lock.lock();
         result.error = finish_grace_period();
         if (!result.error.empty()) return result;
-        if (!dry_run) change_ports(config_, *loaded.config);
+        if (!dry_run) {
+            pending_twins_ = twins_->begin(*loaded.config, port_macs(*loaded.config));
+            change_ports(config_, *loaded.config);
+        }
         try {
             builder_->complete(*pass);
         } catch (...) {
@@ -75,12 +78,14 @@ Runtime::ReloadResult Runtime::reload(bool dry_run) {
             publisher_->publish(builder_->commit(std::move(pass)), [this] { builder_->grace_period_over(); });
             config_ = std::move(*loaded.config);
             configure_slow_path();
+            links_.follow(config_.cross_connects, ports_);
             restart_pending_ = 0;
             result.generation = ++generation_;
         }
         result.ok = true;
     } catch (const std::exception& error) {  // also bad_alloc: whatever it was, what runs goes on
         result.error = error.what();
+        pending_twins_.clear();
     }
     return result;
 }

@@ -33,7 +33,7 @@ std::unique_ptr<pipeline::WorkerState> make_worker_state(unsigned lcore, std::ui
                                                        session::Timeouts{}, std::move(quotas));
     state->sessions->count_rules_in(&state->rules);
     state->fragments = session::FragmentTable(kFragmentEntries, kFragmentSeconds * base::tsc_hz());
-    for (std::size_t i = 0; i < pipeline::kPuntClasses; ++i)
+    for (std::size_t i = 0; i < pipeline::kFirstKernelClass; ++i)
         state->punt_intervals[i] = base::tsc_hz() / pipeline::kPuntRates[i].per_second;
     state->policers = std::vector<qos::PolicerState>(kMaxPolicers);
     state->tenants = std::vector<pipeline::TenantCounters>(pipeline::kMaxTenants);

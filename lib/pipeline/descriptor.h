@@ -34,6 +34,7 @@ inline constexpr std::uint16_t kLanePieces = 1 << 11;    // longer than its next
 // A piece of a datagram has been at the worker that knows its first piece's ports, and there was no first piece.
 inline constexpr std::uint16_t kLaneFollowed = 1 << 12;
 inline constexpr std::uint16_t kLaneStray = 1 << 13;
+inline constexpr std::uint16_t kLaneWire = 1 << 14;  // of a transparent pair: leaves as it came, by the other port
 
 struct alignas(base::kCacheLine) Lane {
     rte_mbuf* mbuf;              // 0   rx -> tx

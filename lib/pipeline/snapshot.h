@@ -15,6 +15,7 @@
 #include "net/flow_hash.h"
 #include "net/mac.h"
 #include "pipeline/descriptor.h"
+#include "pipeline/punt.h"
 #include "qos/policer.h"
 #include "route/fib.h"
 #include "route/group.h"
@@ -65,6 +66,10 @@ struct Port {
     std::uint16_t ethdev = 0;                    // DPDK port id
     std::uint16_t txq = 1;     // queues; worker w uses w % txq
     std::uint16_t tag_bytes_stripped = 0;
+    // Of a port in a transparent pair, which has no interfaces: where its frames leave, and what lists know it by.
+    std::uint16_t wire_next_hop = kNoNextHop;
+    std::uint16_t wire_interface = kNoInterface;
+    bool wire_non_ip = false;  // frames that are no IP pass
     Attachment untagged;
     std::vector<TaggedAttachment> tagged;     // sorted by (outer, inner)
     std::vector<TaggedAttachment> wildcards;  // by specificity: match port + vlan with any inner; outer 0xffff: any
@@ -78,6 +83,8 @@ struct Interface {
     std::uint16_t vlan = 0;  // 0: untagged; what frames leave with
     std::uint16_t inner_vlan = 0;
     std::uint16_t mss_clamp = kNoMssClamp;  // or bytes, or kMssClampAuto: by MTU
+    std::uint16_t wire_peer = kNoInterface;  // of a port in a pair: the other one's
+    bool twin = false;                       // the kernel has one too, and what is for it
 };
 
 struct Tenant {
@@ -85,9 +92,11 @@ struct Tenant {
     bool stateful = false;                  // the session's verdict holds for replies too; without a list as well
     std::uint16_t policy_generation = 0;    // bumped when anything that a verdict depends on changes
     std::uint16_t route_generation = 0;     // of its VRF
+    std::uint16_t list_generation = 0;      // the policy generation that its list came with; later ones are of routes
     std::uint16_t policer_in = kNoPolicer;  // index into Snapshot::policers and WorkerState's states
     std::uint16_t policer_out = kNoPolicer;
     bool midstream = false;                 // TCP may be picked up without its SYN
+    bool twins = false;                     // of any of its interfaces
     Rpf rpf = Rpf::none;
     session::Quota quota;
     const acl::Classifier* acl = nullptr;  // null: permit
@@ -120,6 +129,7 @@ struct Snapshot {
     bool partial_checksums = false;  // of any port
     bool mss_clamps = false;         // of any interface
     bool rpf = false;                // of any tenant
+    std::array<PuntInterval, kKernelClasses> kernel_punt{};  // by class, from the first one on
     std::vector<Port> ports;
     std::vector<Interface> interfaces;
     std::vector<Tenant> tenants;  // by slot

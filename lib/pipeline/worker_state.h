@@ -93,7 +93,7 @@ struct WorkerState {
 
     // By port that the packet came in by, and class. Intervals in TSC cycles; 0, as before make_worker_state: no limit.
     std::array<std::array<Meter, kPuntClasses>, kMaxPorts> punt_meters{};
-    std::array<std::uint64_t, kPuntClasses> punt_intervals{};
+    std::array<std::uint64_t, kFirstKernelClass> punt_intervals{};  // the kernel's are the snapshot's
     PuntRing to_slow_path;
     ReturnRing from_slow_path;
     Handoff handoff;  // to and from the other workers

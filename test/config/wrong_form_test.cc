@@ -43,8 +43,8 @@ const WrongFile kCases[] = {
     {kPort, "? [a]\n: b\n", "f.yaml:3:3: error: a key that is a list; allowed: a word\n"},
     {kPort, "prots: []\n", "f.yaml:3:1: error: prots: unknown key; did you mean 'ports'?\n"},
     {kPort, "zzz: 1\n",
-     "f.yaml:3:1: error: zzz: unknown key; allowed: version, eal, workers, memory, pipeline, ports, tenants, "
-     "interfaces, neighbors, routes, acl, sessions, qos, description\n"},
+     "f.yaml:3:1: error: zzz: unknown key; allowed: version, eal, workers, memory, pipeline, ports, "
+     "cross_connects, tenants, interfaces, neighbors, routes, kernel, acl, sessions, qos, description\n"},
     {kPort, "ports: []\n", "f.yaml:3:1: error: ports: this key stands twice\n"},
     {kPort, "description: [a]\n", "f.yaml:3:14: error: description: is a list; allowed: text\n"},
     {kPort, "description: a\ndescription: b\n", "f.yaml:4:1: error: description: this key stands twice\n"},
@@ -62,8 +62,6 @@ const WrongFile kCases[] = {
     {kPort, "include: [a.yaml]\n", "f.yaml:3:1: error: include: not supported yet\n"},
     {kPort, "defaults: {}\n", "f.yaml:3:1: error: defaults: not supported yet\n"},
     {kPort, "user: none\n", "f.yaml:3:1: error: user: not supported yet\n"},
-    {kPort, "cross_connects: []\n", "f.yaml:3:1: error: cross_connects: not supported yet\n"},
-    {kPort, "kernel: {}\n", "f.yaml:3:1: error: kernel: not supported yet\n"},
     {kPort, "nat: []\n", "f.yaml:3:1: error: nat: not supported yet\n"},
     {kPort, "pools: []\n", "f.yaml:3:1: error: pools: not supported yet\n"},
     {kPort, "services: []\n", "f.yaml:3:1: error: services: not supported yet\n"},
@@ -82,8 +80,6 @@ const WrongFile kCases[] = {
      "f.yaml:2:47: error: ports[0].admin: 'on' is not known; allowed: up | down\n"},
     {kPort, "interfaces: [{port: wan, mss_clamp: 100}]\n",
      "f.yaml:3:37: error: interfaces[0].mss_clamp: '100' is out of range; allowed: 536 to 65495\n"},
-    {kPort, "interfaces: [{port: wan, kernel: {ifname: a}}]\n",
-     "f.yaml:3:26: error: interfaces[0].kernel: not supported yet\n"},
     {kPort, "interfaces: [{port: wan, loopback: true}]\n",
      "f.yaml:3:26: error: interfaces[0].loopback: not supported yet\n"},
     {kPort, "interfaces: [{port: wan, policer: {in: a}}]\n",

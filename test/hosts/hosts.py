@@ -89,6 +89,7 @@ class Hosts(harness.Case):
     tools = ()
     mtu = 1500
     port_keys = {}
+    eal = None
 
     @classmethod
     def config(cls):
@@ -120,7 +121,7 @@ class Hosts(harness.Case):
             cls.cleanup.callback(subprocess.run, ["ip", "netns", "del", space], check=False)
             ip("-n", space, "link", "set", "lo", "up")
         cls.before()
-        cls.cachewire = cls.cleanup.enter_context(Cachewire(cls.config()))
+        cls.cachewire = cls.cleanup.enter_context(Cachewire(cls.config(), eal=cls.eal))
         cls.cachewire.wait_running()
         cls.after()
 

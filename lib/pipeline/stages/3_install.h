@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The session stage's second half, after list and route: packets that were permitted and routed count for their
 // session, and those without one get one, with the verdict and next hop just found.
+#include "pipeline/egress.h"
 #include "pipeline/stages/3_session.h"
 
 namespace cachewire::pipeline::stages {
@@ -95,7 +96,7 @@ struct Install {
                 }
                 return burst.drop(i, reason_of(result));
             case session::Table::Insert::created:
-                if (snapshot.leaks && snapshot.next_hops[lane.next_hop].tenant != lane.tenant &&
+                if (snapshot.leaks && is_leak(snapshot.next_hops[lane.next_hop], lane.tenant) &&
                     !expect_reply(worker, snapshot, burst, i, found.index))
                     return false;
                 lane.outcome = begin_memo(worker, tenant, lane, found.index);

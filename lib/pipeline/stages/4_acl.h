@@ -110,7 +110,7 @@ struct Acl {
                                                        net::FlowKey& key, bool reverse) noexcept {
         const std::uint16_t known =
             lane.session == kNoSession ? kNoNextHop : worker.sessions->hot(lane.session).next_hop[reverse ? 1 : 0];
-        acl::put_out_interface(key, egress_interface(snapshot, lane.tenant, key.dst, lane.hash, known));
+        acl::put_out_interface(key, egress_interface(snapshot, lane.tenant, key, lane.hash, known));
         return key;
     }
 

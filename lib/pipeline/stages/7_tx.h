@@ -18,6 +18,7 @@
 #include "pipeline/pipeline.h"
 #include "pipeline/port_state.h"
 #include "pipeline/snapshot.h"
+#include "pipeline/wire.h"
 #include "pipeline/worker_state.h"
 #include "route/next_hop.h"
 
@@ -37,6 +38,8 @@ struct Tx {
         if (snapshot.mss_clamps) clamp_mss(snapshot, burst);
         if (burst.has_pieces()) [[unlikely]]
             send_pieces(worker, snapshot, burst);
+        if (burst.has_wire()) [[unlikely]]
+            send_wire(worker, snapshot, burst);
         const route::NextHop* const next_hops = snapshot.next_hops.data();
         const Port* const ports = snapshot.ports.data();
         unsigned held = 0;
