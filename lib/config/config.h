@@ -23,7 +23,7 @@ enum class OnPolicyChange { revalidate, keep, kill };
 enum class OnFull { evict_embryonic, deny_new };
 enum class Midstream { deny, allow };
 enum class Accounting { l1, l2, l3 };
-enum class PolicerType { single };
+enum class PolicerType { single, srtcm_2697, trtcm_2698, trtcm_4115 };
 enum class FragmentMatch { any_packet, none, first, later, any_fragment };
 
 enum class Dispatch { rss, software };
@@ -124,6 +124,8 @@ struct Interface {
     std::size_t tenant;  // index into Config::tenants
     std::uint16_t mtu = 1500;
     std::uint16_t mss_clamp = 0;  // 0: none; kMssClampAuto: by MTU
+    std::optional<std::size_t> policer_in;  // index into Config::policers
+    std::optional<std::size_t> policer_out;
     std::vector<InterfaceAddress> addresses;
     std::optional<KernelTwin> kernel;
 };
@@ -197,6 +199,10 @@ struct AclRule {
     std::optional<std::uint8_t> icmp_code;
     std::optional<std::uint8_t> dscp;
     FragmentMatch fragment = FragmentMatch::any_packet;
+    // What else becomes of a permitted packet.
+    std::optional<std::size_t> traffic_class;  // index into Config::classes
+    std::optional<std::size_t> policer;        // index into Config::policers
+    std::optional<net::ParsedAddress> next_hop;
 };
 
 struct Acl {
@@ -225,12 +231,30 @@ struct Sessions {
     OnPolicyChange on_policy_change = OnPolicyChange::revalidate;
 };
 
+struct ColourAction {
+    enum class Kind { pass, remark, drop };
+    Kind kind = Kind::pass;
+    std::uint8_t dscp = 0;  // with remark
+};
+
 struct Policer {
     std::string name;
     PolicerType type = PolicerType::single;
-    std::uint64_t rate_bps = 0;     // bit/s
+    std::uint64_t rate_bps = 0;     // bit/s; CIR where there are two
     std::uint64_t burst_bytes = 0;  // 0: auto
     Accounting accounting = Accounting::l2;
+    std::uint64_t excess_rate_bps = 0;     // PIR of RFC 2698, EIR of RFC 4115
+    std::uint64_t excess_burst_bytes = 0;  // PBS or EBS; 0: auto
+    bool colour_aware = false;
+    bool shared = false;  // one bucket for all attachments
+    ColourAction yellow, red{ColourAction::Kind::drop};
+};
+
+struct TrafficClass {
+    std::string name;
+    std::optional<std::uint8_t> dscp;
+    std::optional<std::uint8_t> pcp;
+    std::optional<std::size_t> policer;
 };
 
 inline constexpr std::size_t kMaxKeptBytes = std::size_t{4} << 20;
@@ -255,6 +279,7 @@ struct Config {
     std::vector<Acl> acls;
     Sessions sessions;
     std::vector<Policer> policers;
+    std::vector<TrafficClass> classes;
 };
 
 }  // namespace cachewire::config

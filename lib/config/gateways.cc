@@ -109,6 +109,18 @@ std::string gateway_problem(const Loading& loading, std::size_t tenant, const ne
     return fmt::format("{} is on no connected network of tenant '{}'", text, loading.config.tenants[tenant].name);
 }
 
+void check_rule_next_hops(Loading& loading) {
+    for (const auto& [value, acl, address] : loading.rule_next_hops) {
+        for (std::size_t tenant = 0; tenant < loading.config.tenants.size(); ++tenant) {
+            if (loading.config.tenants[tenant].acl != acl) continue;
+            const std::string problem = gateway_problem(loading, tenant, address, std::nullopt);
+            if (problem.empty()) continue;
+            loading.reporter.error(value, problem);
+            break;
+        }
+    }
+}
+
 std::vector<RouteVia> read_vias(Loading& loading, const Value& value, std::size_t tenant, const net::Prefix& prefix) {
     Reporter& reporter = loading.reporter;
     if (value.node->kind != Node::Kind::sequence) {

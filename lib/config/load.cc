@@ -70,6 +70,7 @@ void read_sections(Loading& loading, const MapReader& top) {
     read_neighbors(loading, top);
     read_routes(loading, top);
     resolve_rule_ports(loading);
+    check_rule_next_hops(loading);
 }
 
 // What is right and does nothing. Only of a file without errors: they may be why.

@@ -21,7 +21,6 @@ constexpr Key kTenant[] = {{"name"},
                            {"rpf"}};
 constexpr Key kQuota[] = {{"sessions"}, {"new_sessions_per_second"}};
 constexpr Key kMatch[] = {{"port"}, {"vlan"}, {"inner_vlan"}};
-constexpr Key kPolicer[] = {{"in"}, {"out"}};
 constexpr Choice<SessionMode> kSessions[] = {
     {"track", SessionMode::track}, {"cache", SessionMode::cache}, {"none", SessionMode::none}};
 constexpr Choice<Rpf> kRpf[] = {{"none", Rpf::none}, {"loose", Rpf::loose}, {"strict", Rpf::strict}};
@@ -86,11 +85,7 @@ void read_tenant(Loading& loading, const Value& item, std::map<std::uint16_t, st
     if (const auto quota = map.get("quota")) read_quota(reporter, *quota, tenant.quota);
     read_choice(reporter, map.get("midstream"), tenant.midstream, kMidstream);
     read_choice(reporter, map.get("rpf"), tenant.rpf, kRpf);
-    if (const auto policer = map.get("policer")) {
-        const MapReader directions(reporter, *policer, kPolicer);
-        tenant.policer_in = loading.policers.resolve(reporter, directions.get("in"));
-        tenant.policer_out = loading.policers.resolve(reporter, directions.get("out"));
-    }
+    read_policers_of(loading, map.get("policer"), tenant.policer_in, tenant.policer_out);
     loading.nested.push_back(
         {index, read_list(reporter, map.get("interfaces")), read_list(reporter, map.get("routes"))});
     if (!tenant.name.empty()) loading.tenants.add(reporter, *name, tenant.name, index);

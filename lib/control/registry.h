@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,15 +47,26 @@ struct NeighborBinding {
 // Identity of an ECMP group: the tenant, and its members by next hop index, with their weights.
 using GroupKey = std::pair<std::uint16_t, std::vector<std::pair<std::uint16_t, std::uint16_t>>>;
 
-enum class Direction : std::uint8_t { in, out };
+enum class PolicerUse : std::uint8_t {
+    tenant_in,
+    tenant_out,
+    interface_in,
+    interface_out,
+    traffic_class,
+    rule,
+    shared
+};
 
+// Identity of a policer's attachment. `owner`: tenant slot, interface or class; rules go by LIST/RULE, the one bucket
+// of a shared policer by that policer's name.
 struct PolicerKey {
-    std::uint16_t tenant = 0;
-    Direction direction = Direction::in;
+    PolicerUse use = PolicerUse::tenant_in;
+    std::uint16_t owner = 0;
+    std::string name;
     friend auto operator<=>(const PolicerKey&, const PolicerKey&) = default;
 };
 
-inline constexpr std::uint16_t kMaxPolicers = 2 * pipeline::kMaxTenants;
+inline constexpr std::uint16_t kMaxPolicers = 16384;
 
 struct Generations {
     std::uint16_t policy = 0;
@@ -83,6 +95,11 @@ struct Registry {
     IndexMap<NextHopKey> next_hops{"next hop", 1, route::kMaxNextHops};
     IndexMap<GroupKey> groups{"ECMP group", 0, route::kMaxNextHops};
     IndexMap<PolicerKey> policers{"policer", 0, kMaxPolicers};
+    IndexMap<> classes{"class", 1, pipeline::kMaxClasses};
+    // What a tenant's rules call next hops, by Treatment::next_hop, where they name any; by tenant slot.
+    std::map<std::uint16_t, std::shared_ptr<const std::vector<std::uint16_t>>> policy_hops;
+    // All that rules have named since the start: sessions may hold them for good (`on_policy_change: keep`).
+    std::set<std::uint16_t> kept_hops;
     std::map<std::uint16_t, Generations> generations;                           // by tenant slot
     std::map<std::string, std::shared_ptr<const acl::Classifier>> classifiers;  // by list name
     std::map<std::string, std::shared_ptr<const ListHits>> hits;                // by list name

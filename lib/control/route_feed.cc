@@ -87,6 +87,7 @@ void RouteFeed::reclaim(std::uint64_t now_ms, Work& work) {
         for (const auto& [prefix, next_hop] : vrf->routes()) used[next_hop] = true;
     for (const auto& [slot, table] : builder_.fed_)
         for (const auto& [prefix, route] : table) used[route.kernel] = used[route.neighbor] = true;
+    for (const std::uint16_t next_hop : registry.kept_hops) used[next_hop] = true;
     std::vector<GroupKey> idle_groups;
     for (const auto& [key, number] : registry.groups.all()) {
         const auto hop = registry.next_hops.find({key.first, number, NextHopUse::group, {}});

@@ -31,6 +31,7 @@
 #include "control/worker_watch.h"
 #include "control/workers.h"
 #include "port/port.h"
+#include "qos/shared_bucket.h"
 #include "telemetry/endpoints.h"
 
 namespace cachewire::control {
@@ -138,6 +139,7 @@ class Runtime {
     std::optional<Publisher> publisher_;
     std::optional<SnapshotBuilder> builder_;
     std::optional<RouteFeed> route_feed_;
+    std::unique_ptr<qos::SharedBuckets> shared_policers_;  // of several workers, which write it
     Workers workers_;
     std::optional<SlowPath> slow_path_;
     std::optional<Twins> twins_;

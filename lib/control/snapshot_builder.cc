@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "control/attachments.h"
 #include "control/next_hops.h"
+#include "control/policers.h"
 #include "control/policy.h"
 #include "control/routes.h"
 #include "session/table.h"
@@ -213,8 +214,7 @@ class SnapshotBuilder::Pass {
             if (snapshot->tenants.size() <= slot) snapshot->tenants.resize(slot + 1u);
             add_policy(from, slot);
             add_fib(i, slot);
-            add_policer(from.policer_in, {slot, Direction::in}, snapshot->tenants[slot].policer_in);
-            add_policer(from.policer_out, {slot, Direction::out}, snapshot->tenants[slot].policer_out);
+            add_policy_hops(i, slot);
             snapshot->tenants[slot].policy_generation = registry.generations[slot].policy;
         }
         for (const pipeline::Interface& interface : snapshot->interfaces)
@@ -282,11 +282,29 @@ class SnapshotBuilder::Pass {
         snapshot->fibs[slot] = std::move(view);
     }
 
-    void add_policer(const std::optional<std::size_t>& policer, const PolicerKey& key, std::uint16_t& attachment) {
-        if (!policer) return;
-        attachment = registry.policers.get(key);
-        if (snapshot->policers.size() <= attachment) snapshot->policers.resize(attachment + 1u);
-        snapshot->policers[attachment] = qos::make_profile(policer_config(config.policers[*policer]));
+    // What the list's rules call next hops, by this tenant's networks. A memo knows its next hop by the route
+    // generation alone, so that one moves too where a rule's word goes before the route's, or did.
+    void add_policy_hops(std::size_t tenant, std::uint16_t slot) {
+        std::shared_ptr<const std::vector<std::uint16_t>> hops;
+        const auto& list = tenant_lists.at(slot);
+        if (list != nullptr && !list->list().next_hops.empty()) {
+            std::vector<std::uint16_t> numbers = {pipeline::kNoNextHop};
+            for (const net::Address& address : list->list().next_hops)
+                numbers.push_back(gateway_hop(config, tenant, address, registry));
+            registry.kept_hops.insert(numbers.begin() + 1, numbers.end());
+            hops = std::make_shared<const std::vector<std::uint16_t>>(std::move(numbers));
+            snapshot->policy_hops.push_back(hops);
+            snapshot->tenants[slot].policy_hops = hops->data();
+        }
+        const auto before = registry.policy_hops.find(slot);
+        const bool had = before != registry.policy_hops.end() && before->second != nullptr;
+        const auto last = builder.tenant_lists_.find(slot);
+        const bool same_list = last != builder.tenant_lists_.end() && last->second == list;
+        if (had != (hops != nullptr) || (had && (!same_list || *before->second != *hops))) {
+            ++registry.generations[slot].policy;
+            ++registry.generations[slot].route;
+        }
+        registry.policy_hops[slot] = std::move(hops);
     }
 };
 
@@ -317,7 +335,9 @@ void SnapshotBuilder::complete(Pass& pass) {
     pass.add_interfaces();
     pass.add_pairs();
     enter_static_neighbors(pass.config, pass.registry);
+    fill_classes(pass.config, pass.registry, *pass.snapshot);
     pass.add_tenants();
+    attach_policers(pass.config, pass.registry, *pass.snapshot);
     pass.add_next_hops();
 }
 

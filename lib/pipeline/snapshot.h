@@ -75,6 +75,19 @@ struct Port {
     std::vector<TaggedAttachment> wildcards;  // by specificity: match port + vlan with any inner; outer 0xffff: any
 };
 
+inline constexpr std::uint8_t kMaxClasses = 65;  // slots; slot 0 is no class
+inline constexpr std::uint8_t kKeepDscp = 0xff;
+
+// What the packets of a class leave with. Slot 0: as they came, and with priority 0 where they are tagged.
+struct TrafficClass {
+    std::uint8_t dscp = kKeepDscp;
+    std::uint8_t pcp = 0;
+    std::uint16_t policer = kNoPolicer;
+};
+
+// Where a policer may stand, in the order in which a packet meets them: passes of the QoS stage.
+enum class PolicerPlace : std::uint8_t { interface_in, tenant_in, rule, traffic_class, tenant_out, interface_out };
+
 struct Interface {
     net::Mac mac;
     std::uint16_t port = 0;
@@ -85,6 +98,8 @@ struct Interface {
     std::uint16_t mss_clamp = kNoMssClamp;  // or bytes, or kMssClampAuto: by MTU
     std::uint16_t wire_peer = kNoInterface;  // of a port in a pair: the other one's
     bool twin = false;                       // the kernel has one too, and what is for it
+    std::uint16_t policer_in = kNoPolicer;
+    std::uint16_t policer_out = kNoPolicer;
 };
 
 struct Tenant {
@@ -108,6 +123,8 @@ struct Tenant {
     // on, as one word) its rules look at. A memo answers only for packets that agree with the session's first one
     // there.
     std::uint64_t own_fields = 0;
+    // Next hops that the list's rules name, by Treatment::next_hop; [0] is kNoNextHop. Null: none does.
+    const std::uint16_t* policy_hops = nullptr;
 
     // `rule`: as Lane::rule.
     [[nodiscard]] std::uint32_t rule_id(std::uint32_t rule) const noexcept {
@@ -137,10 +154,20 @@ struct Snapshot {
     std::vector<route::NextHop> next_hops;
     std::vector<std::shared_ptr<const route::Group>> groups;  // by NextHop::group; null where there is none now
     std::vector<qos::PolicerProfile> policers;  // by attachment
+    std::uint8_t policer_places = 0;            // a bit a PolicerPlace: some packet may meet one there
+    bool classes = false;                       // there are any
+    std::array<TrafficClass, kMaxClasses> traffic_classes;
+    std::array<std::uint8_t, 64> class_of_dscp{};  // 0: none
+    std::array<std::uint8_t, 8> class_of_pcp{};
+
+    [[nodiscard]] bool polices(PolicerPlace place) const noexcept {
+        return (policer_places >> static_cast<unsigned>(place) & 1) != 0;
+    }
 
     // What keeps the raw pointers above alive.
     std::vector<std::shared_ptr<const acl::Classifier>> classifiers;
     std::vector<std::shared_ptr<const void>> rule_numbers;
+    std::vector<std::shared_ptr<const std::vector<std::uint16_t>>> policy_hops;
     std::vector<std::shared_ptr<const route::FibView>> fibs;  // by tenant slot
 };
 

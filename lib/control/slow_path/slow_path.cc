@@ -92,6 +92,12 @@ void SlowPath::configure(const config::Config& config, const Registry& registry,
         for (const config::RouteVia& via : route.via) want(route.tenant, via);
     for (const config::RouteFile& file : config.route_files)
         for (const config::RouteVia& via : file.vias) want(file.tenant, via);
+    for (std::size_t tenant = 0; tenant < config.tenants.size(); ++tenant) {
+        const auto hops = registry.policy_hops.find(*registry.tenants.find(config.tenants[tenant].name));
+        if (hops == registry.policy_hops.end() || hops->second == nullptr) continue;
+        for (const config::AclRule& rule : config.acls[*config.tenants[tenant].acl].rules)
+            if (rule.next_hop) want(tenant, {.address = rule.next_hop->address});
+    }
     configured_gateways_ = std::move(wanted);
     want_gateways();
     recheck_host_routes();

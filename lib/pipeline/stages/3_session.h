@@ -342,6 +342,7 @@ struct Session {
         lane.outcome = entry.outcome;
         lane.policer = outcome.policer;
         lane.traffic_class = outcome.traffic_class;
+        lane.policy_hop = (lane.flags & kLaneReverse) != 0 ? kNoNextHop : outcome.next_hop;
         lane.flags |= kLaneVerdictKnown;
         return true;
     }

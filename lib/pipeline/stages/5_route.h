@@ -87,7 +87,9 @@ struct Route {
             lane.next_hop = next_hops[k];
             if (snapshot.next_hops[lane.next_hop].kind >= route::NextHopKind::group)
                 lane.next_hop = resolve(worker, snapshot, lane, *destinations[k]);
-            if (lane.session == kNoSession) continue;
+            if (lane.policy_hop != kNoNextHop && is_overridden(snapshot, lane, *destinations[k]))
+                lane.next_hop = lane.policy_hop;
+            if (lane.session == kNoSession || stands_apart(snapshot, lane)) continue;
             session::HotEntry& entry = worker.sessions->hot(lane.session);
             const bool reverse = (lane.flags & kLaneReverse) != 0;
             const std::uint16_t generation = snapshot.tenants[lane.tenant].route_generation;
@@ -101,6 +103,22 @@ struct Route {
         if (lane.session == kNoSession || (lane.flags & kLaneIcmpError) != 0) return;
         session::remember_next_hop(worker.sessions->hot(lane.session), (lane.flags & kLaneReverse) != 0, lane.next_hop,
                                    snapshot.tenants[lane.tenant].route_generation);
+    }
+
+    // A rule's next hop goes before the route, but the router's own addresses stay its own. A next hop of the other
+    // family is none for this packet.
+    [[gnu::noinline]] static bool is_overridden(const Snapshot& snapshot, const auto& lane,
+                                                const net::Address& destination) noexcept {
+        const route::NextHopKind kind = snapshot.next_hops[lane.next_hop].kind;
+        if (kind == route::NextHopKind::local || kind == route::NextHopKind::broadcast) return false;
+        return snapshot.next_hops[lane.policy_hop].via.is_v4() == destination.is_v4();
+    }
+
+    // A packet that another rule than its session's may have judged: where rules name next hops, the session does not
+    // remember its.
+    static bool stands_apart(const Snapshot& snapshot, const auto& lane) noexcept {
+        if (snapshot.tenants[lane.tenant].policy_hops == nullptr) return false;
+        return (lane.flags & kLaneVerdictKnown) == 0 && (lane.flags & (kLaneStale | kLaneBypass)) != kLaneStale;
     }
 
     template <class Burst>
