@@ -26,7 +26,7 @@ struct ByStage<pipeline::PipelineAfter<kFront, Front...>, pipeline::PipelineAfte
     static void run(pipeline::WorkerState& worker, const pipeline::Snapshot& snapshot, auto& burst) noexcept {
         (bench_stage<Front>(worker, snapshot, burst), ...);
         (bench_stage<Back>(worker, snapshot, burst), ...);
-        stages::Punt::process(worker, burst);
+        stages::Punt::process(worker, snapshot, burst);
         stages::Drop::process(worker, burst);
         bench_stage<Flush>(worker, snapshot, burst);
     }

@@ -37,6 +37,9 @@ std::vector<Result> acl(const Options& options);
 // What the memoised verdict saves, by number of rules.
 std::vector<Result> memo(const Options& options);
 
+// Policing against rte_meter's own call, and one rate over two lcores against one.
+std::vector<Result> qos(const Options& options);
+
 // Every claim's table: variant, Mpps, cycles a packet and their spread, ratio and difference against the first one.
 void print_table(const std::string& title, const std::vector<Result>& results);
 

@@ -91,8 +91,9 @@ nlohmann::ordered_json run_one(const std::string& claim, const Claims& claims, c
 
 int run(int argc, char** argv) {
     CLI::App app{"Measures what cachewire claims; variants take turns in one process."};
-    const Claims claims = {{"acl", acl},       {"fib", fib},   {"flows", flows},         {"handoff", handoff},
-                           {"layout", layout}, {"memo", memo}, {"scenarios", scenarios}, {"session", session}};
+    const Claims claims = {{"acl", acl},        {"fib", fib},   {"flows", flows}, {"handoff", handoff},
+                           {"layout", layout},  {"memo", memo}, {"qos", qos},     {"scenarios", scenarios},
+                           {"session", session}};
     Options options;
     std::string claim, json, png;
     std::vector<std::string> names = {"all"};

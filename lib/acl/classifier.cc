@@ -73,6 +73,9 @@ void check_list(const List& list) {
 Classifier::Classifier(List list) : list_(std::move(list)) {
     uses_egress_ = std::any_of(list_.rules.begin(), list_.rules.end(),
                                [](const Rule& rule) { return !rule.out_interfaces.empty(); });
+    if (std::any_of(list_.rules.begin(), list_.rules.end(),
+                    [](const Rule& rule) { return rule.treatment != Treatment{}; }))
+        for (const Rule& rule : list_.rules) treatments_.push_back(rule.treatment);
 }
 Classifier::~Classifier() = default;
 
@@ -146,6 +149,9 @@ void Classifier::classify(std::span<const net::FlowKey* const> keys, std::span<V
         verdicts[position[at]] =
             u == 0 ? Verdict{kDefaultRule, list_.default_action} : Verdict{rule_of(u), action_of(u)};
     }
+    if (treatments_.empty()) return;
+    for (Verdict& verdict : verdicts)
+        if (verdict.rule != kDefaultRule) verdict.treatment = treatments_[verdict.rule];
 }
 
 }  // namespace cachewire::acl

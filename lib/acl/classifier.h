@@ -54,6 +54,7 @@ class Classifier {
 
     List list_;
     bool uses_egress_ = false;
+    std::vector<Treatment> treatments_;  // by rule; empty when no rule has one. Rules themselves are several lines long
     std::array<std::vector<std::unique_ptr<Trie>>, 2> tries_;  // IPv4, IPv6
     std::uint64_t build_time_us_ = 0;
 };

@@ -44,9 +44,10 @@ bool matches(const Rule& rule, const net::FlowKey& key) noexcept {
 
 Verdict classify_linear(const List& list, const net::FlowKey& key) noexcept {
     for (std::size_t i = 0; i < list.rules.size(); ++i) {
-        if (matches(list.rules[i], key)) return {static_cast<std::uint32_t>(i), list.rules[i].action};
+        if (matches(list.rules[i], key))
+            return {static_cast<std::uint32_t>(i), list.rules[i].action, list.rules[i].treatment};
     }
-    return {kDefaultRule, list.default_action};
+    return {kDefaultRule, list.default_action, {}};
 }
 
 }  // namespace cachewire::acl

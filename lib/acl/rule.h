@@ -20,9 +20,19 @@ struct PortRange {
     friend bool operator==(const PortRange&, const PortRange&) = default;
 };
 
+// What a permitting rule does beside letting the packet pass. The numbers mean nothing to a classifier.
+inline constexpr std::uint16_t kNoPolicer = 0xffff;
+struct Treatment {
+    std::uint16_t policer = kNoPolicer;
+    std::uint16_t next_hop = 0;      // in List::next_hops, counted from 1; 0: the route's
+    std::uint8_t traffic_class = 0;  // 0: none
+    friend bool operator==(const Treatment&, const Treatment&) = default;
+};
+
 struct Rule {
     std::string name;
     Action action = Action::deny;
+    Treatment treatment;
     std::vector<std::uint16_t> in_interfaces;  // snapshot indices, any of them; empty: every interface
     std::vector<std::uint16_t> out_interfaces;
     std::optional<std::uint8_t> proto;
@@ -49,6 +59,7 @@ struct List {
     Action default_action = Action::deny;
     bool stateful = false;
     std::vector<Rule> rules;
+    std::vector<net::Address> next_hops;  // that rules name, each once
     friend bool operator==(const List&, const List&) = default;
 };
 
@@ -65,6 +76,7 @@ inline constexpr std::uint32_t kDefaultRule = 0xffffffff;
 struct Verdict {
     std::uint32_t rule = kDefaultRule;
     Action action = Action::deny;
+    Treatment treatment{};
 };
 
 }  // namespace cachewire::acl

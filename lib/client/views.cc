@@ -148,14 +148,17 @@ std::string tenants_text(const Json& answer, bool rate) {
 
 // One line an attachment, and how much of what came passed.
 std::string qos_text(const Json& answer, bool rate) {
-    Table table({"policer", "tenant", "direction", "rate Mbit/s", rate ? "conform pkt/s" : "conform packets",
-                 rate ? "Mbit/s" : "bytes", rate ? "violate pkt/s" : "violate packets", rate ? "Mbit/s" : "bytes"});
+    const char* const bytes_name = rate ? "Mbit/s" : "bytes";
+    Table table({"policer", "attached to", "name", "direction", "rate Mbit/s",
+                 rate ? "conform pkt/s" : "conform packets", bytes_name, rate ? "exceed pkt/s" : "exceed packets",
+                 bytes_name, rate ? "violate pkt/s" : "violate packets", bytes_name});
     const auto bytes = [rate](const Json& policer, const char* key) {
         return rate ? ratio(number(policer, key) * 8, 1e6, 1) : field(policer, key);
     };
     for (const Json& p : answer)
-        table.add({field(p, "policer"), field(p, "tenant"), field(p, "direction"), ratio(number(p, "rate_bps"), 1e6, 3),
-                   field(p, "conform_packets"), bytes(p, "conform_bytes"), field(p, "violate_packets"),
+        table.add({field(p, "policer"), field(p, "attached_to"), field(p, "name"), field(p, "direction"),
+                   ratio(number(p, "rate_bps"), 1e6, 3), field(p, "conform_packets"), bytes(p, "conform_bytes"),
+                   field(p, "exceed_packets"), bytes(p, "exceed_bytes"), field(p, "violate_packets"),
                    bytes(p, "violate_bytes")});
     return table.empty() ? "no policer is attached\n" : table.text();
 }
@@ -227,6 +230,9 @@ bool is_gauge(std::string_view key) {
                                                                      "id",
                                                                      "rate_bps",
                                                                      "burst_bytes",
+                                                                     "excess_rate_bps",
+                                                                     "excess_burst_bytes",
+                                                                     "shared",
                                                                      "sessions",
                                                                      "sessions_quota",
                                                                      "new_sessions_per_second_quota",

@@ -10,23 +10,9 @@
 namespace cachewire::config {
 namespace {
 
-constexpr Key kRule[] = {{"name"},
-                         {"action"},
-                         {"in"},
-                         {"proto"},
-                         {"src"},
-                         {"dst"},
-                         {"src_ports"},
-                         {"dst_ports"},
-                         {"tcp_flags"},
-                         {"icmp"},
-                         {"dscp"},
-                         {"fragment"},
-                         {"out"},
-                         {"class", kLater},
-                         {"policer", kLater},
-                         {"next_hop", kLater},
-                         {"capture", kLater}};
+constexpr Key kRule[] = {{"name"},      {"action"},    {"in"},        {"proto"},    {"src"},    {"dst"},
+                         {"src_ports"}, {"dst_ports"}, {"tcp_flags"}, {"icmp"},     {"dscp"},   {"fragment"},
+                         {"out"},       {"class"},     {"policer"},   {"next_hop"}, {"capture"}};
 constexpr Key kIcmp[] = {{"type"}, {"code"}};
 constexpr Choice<AclAction> kActions[] = {
     {"permit", AclAction::permit}, {"deny", AclAction::deny}, {"reject", AclAction::reject}};
@@ -144,6 +130,10 @@ void check_families(Reporter& reporter, const MapReader& map, const AclRule& rul
         return;
     }
     const auto& prefix = rule.dst ? rule.dst : rule.src;
+    if (prefix && rule.next_hop && prefix->family != rule.next_hop->family) {
+        reporter.error(*map.get("next_hop"), "`next_hop` and the prefixes are of different families");
+        return;
+    }
     if (!prefix || !rule.proto) return;
     if (*rule.proto == kIcmpProto && prefix->family == net::Family::ip6) {
         reporter.error(*map.get("proto"), "icmp is IPv4's and the prefix is IPv6; allowed: icmpv6");
@@ -177,6 +167,22 @@ void check_fragment(Reporter& reporter, const MapReader& map, const AclRule& rul
     }
 }
 
+// What becomes of a packet beside being let through.
+void read_treatment(Loading& loading, const MapReader& map, AclRule& rule) {
+    Reporter& reporter = loading.reporter;
+    rule.traffic_class = loading.classes.resolve(reporter, map.get("class"));
+    rule.policer = loading.policers.resolve(reporter, map.get("policer"));
+    const auto next_hop = map.get("next_hop");
+    rule.next_hop = read_address(reporter, next_hop);
+    if (rule.next_hop) loading.rule_next_hops.push_back({*next_hop, loading.config.acls.size(), *rule.next_hop});
+    if (const auto capture = map.get("capture"))
+        reporter.error(*capture, "there are no capture subscriptions to name yet; not supported yet");
+    if (rule.action == AclAction::permit || !map.get("action")) return;
+    for (const std::string_view key : {"class", "policer", "next_hop"})
+        if (const auto value = map.get(key))
+            reporter.error(*value, "the rule lets nothing pass; allowed: with `action: permit`");
+}
+
 std::string read_port_reference(Loading& loading, const std::optional<Value>& value) {
     const auto name = read_scalar(loading.reporter, value, "the name of an interface or a port");
     if (!name) return "";
@@ -185,6 +191,10 @@ std::string read_port_reference(Loading& loading, const std::optional<Value>& va
 }
 
 }  // namespace
+
+std::optional<std::uint8_t> read_dscp(Reporter& reporter, const std::optional<Value>& value) {
+    return read_named(reporter, value, kDscps, 63, "0 to 63, or a name such as ef, af11, cs6");
+}
 
 AclRule read_acl_rule(Loading& loading, const Value& value) {
     Reporter& reporter = loading.reporter;
@@ -204,8 +214,9 @@ AclRule read_acl_rule(Loading& loading, const Value& value) {
     rule.dst_ports = read_port_range(reporter, map.get("dst_ports"));
     read_tcp_flags(reporter, map.get("tcp_flags"), rule);
     read_icmp(reporter, map.get("icmp"), rule);
-    rule.dscp = read_named(reporter, map.get("dscp"), kDscps, 63, "0 to 63, or a name such as ef, af11, cs6");
+    rule.dscp = read_dscp(reporter, map.get("dscp"));
     read_choice(reporter, map.get("fragment"), rule.fragment, kFragments);
+    read_treatment(loading, map, rule);
     check_families(reporter, map, rule);
     check_protocol(reporter, map, rule);
     check_fragment(reporter, map, rule);

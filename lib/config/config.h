@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One configuration file as plain structs: units resolved, references checked, defaults filled in, nothing derived.
 // Written by config::load, read by app, port and control; never seen by a worker.
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,7 +23,7 @@ enum class OnPolicyChange { revalidate, keep, kill };
 enum class OnFull { evict_embryonic, deny_new };
 enum class Midstream { deny, allow };
 enum class Accounting { l1, l2, l3 };
-enum class PolicerType { single };
+enum class PolicerType { single, srtcm_2697, trtcm_2698, trtcm_4115 };
 enum class FragmentMatch { any_packet, none, first, later, any_fragment };
 
 enum class Dispatch { rss, software };
@@ -70,6 +71,14 @@ struct Port {
     std::optional<net::Mac> mac;  // nullopt: the device's own
 };
 
+// A transparent pair: what comes in by one port leaves by the other as it is.
+struct CrossConnect {
+    std::string name;
+    std::array<std::size_t, 2> ports{};  // indices into Config::ports; promiscuous, and in no other pair
+    bool forward_non_ip = true;          // ARP and neighbor discovery too
+    bool link_follow = false;
+};
+
 struct Match {  // port index; vlan 0: untagged or priority-tagged, nullopt: any
     std::size_t port;
     std::optional<std::uint16_t> vlan;
@@ -101,6 +110,13 @@ struct InterfaceAddress {
     net::Prefix prefix;    // the connected network
 };
 
+// The interface as the kernel has it: a TAP in another network namespace.
+struct KernelTwin {
+    std::string ifname;
+    std::string netns;
+    friend bool operator==(const KernelTwin&, const KernelTwin&) = default;
+};
+
 struct Interface {
     std::string name;
     std::size_t port;        // index into Config::ports
@@ -109,7 +125,18 @@ struct Interface {
     std::size_t tenant;  // index into Config::tenants
     std::uint16_t mtu = 1500;
     std::uint16_t mss_clamp = 0;  // 0: none; kMssClampAuto: by MTU
+    std::optional<std::size_t> policer_in;  // index into Config::policers
+    std::optional<std::size_t> policer_out;
     std::vector<InterfaceAddress> addresses;
+    std::optional<KernelTwin> kernel;
+};
+
+// What goes to the twins, packets a second for each port that they came in by.
+struct KernelPunt {
+    std::uint32_t bgp_pps = 1000;
+    std::uint32_t ospf_pps = 1000;
+    std::uint32_t bfd_pps = 2000;
+    std::uint32_t other_pps = 100;
 };
 
 struct Neighbor {
@@ -173,6 +200,10 @@ struct AclRule {
     std::optional<std::uint8_t> icmp_code;
     std::optional<std::uint8_t> dscp;
     FragmentMatch fragment = FragmentMatch::any_packet;
+    // What else becomes of a permitted packet.
+    std::optional<std::size_t> traffic_class;  // index into Config::classes
+    std::optional<std::size_t> policer;        // index into Config::policers
+    std::optional<net::ParsedAddress> next_hop;
 };
 
 struct Acl {
@@ -201,12 +232,30 @@ struct Sessions {
     OnPolicyChange on_policy_change = OnPolicyChange::revalidate;
 };
 
+struct ColourAction {
+    enum class Kind { pass, remark, drop };
+    Kind kind = Kind::pass;
+    std::uint8_t dscp = 0;  // with remark
+};
+
 struct Policer {
     std::string name;
     PolicerType type = PolicerType::single;
-    std::uint64_t rate_bps = 0;     // bit/s
+    std::uint64_t rate_bps = 0;     // bit/s; CIR where there are two
     std::uint64_t burst_bytes = 0;  // 0: auto
     Accounting accounting = Accounting::l2;
+    std::uint64_t excess_rate_bps = 0;     // PIR of RFC 2698, EIR of RFC 4115
+    std::uint64_t excess_burst_bytes = 0;  // PBS or EBS; 0: auto
+    bool colour_aware = false;
+    bool shared = false;  // one bucket for all attachments
+    ColourAction yellow, red{ColourAction::Kind::drop};
+};
+
+struct TrafficClass {
+    std::string name;
+    std::optional<std::uint8_t> dscp;
+    std::optional<std::uint8_t> pcp;
+    std::optional<std::size_t> policer;
 };
 
 inline constexpr std::size_t kMaxKeptBytes = std::size_t{4} << 20;
@@ -229,13 +278,16 @@ struct Config {
     Pipeline pipeline;
     std::vector<Port> ports;
     std::vector<Tenant> tenants;  // at least one: "default", id 0, when the file has none
+    std::vector<CrossConnect> cross_connects;
     std::vector<Interface> interfaces;
+    KernelPunt kernel_punt;
     std::vector<Neighbor> neighbors;
     std::vector<Route> routes;
     std::vector<RouteFile> route_files;
     std::vector<Acl> acls;
     Sessions sessions;
     std::vector<Policer> policers;
+    std::vector<TrafficClass> classes;
 };
 
 }  // namespace cachewire::config

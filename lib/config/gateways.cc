@@ -51,10 +51,6 @@ std::optional<RouteVia> read_via_map(Loading& loading, const Value& value, std::
                                                "allowed: a tenant with `sessions`",
                                                loading.config.tenants[*via.tenant].name,
                                                loading.config.tenants[tenant].name));
-        if (via.tenant && loading.config.tenants[tenant].sessions != SessionMode::none &&
-            loading.config.workers.lcores.size() > 1)
-            reporter.error(*other, "several workers don't find each other's leaked sessions yet; not supported yet with "
-                                   "more than one in `workers.lcores`");
         if (via.tenant == tenant) reporter.error(*other, "the route's own tenant; allowed: another one, or none");
         owner = via.tenant.value_or(tenant);
     }
@@ -112,6 +108,18 @@ std::string gateway_problem(const Loading& loading, std::size_t tenant, const ne
     }
     if (loading.networks[tenant].contains(address)) return "";
     return fmt::format("{} is on no connected network of tenant '{}'", text, loading.config.tenants[tenant].name);
+}
+
+void check_rule_next_hops(Loading& loading) {
+    for (const auto& [value, acl, address] : loading.rule_next_hops) {
+        for (std::size_t tenant = 0; tenant < loading.config.tenants.size(); ++tenant) {
+            if (loading.config.tenants[tenant].acl != acl) continue;
+            const std::string problem = gateway_problem(loading, tenant, address, std::nullopt);
+            if (problem.empty()) continue;
+            loading.reporter.error(value, problem);
+            break;
+        }
+    }
 }
 
 std::vector<RouteVia> read_vias(Loading& loading, const Value& value, std::size_t tenant, const net::Prefix& prefix) {

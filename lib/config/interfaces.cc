@@ -11,12 +11,8 @@
 namespace cachewire::config {
 namespace {
 
-constexpr Key kInterface[] = {{"name"},           {"port"},
-                              {"vlan"},           {"inner_vlan"},
-                              {"tenant"},         {"mtu"},
-                              {"addresses"},      {"mss_clamp"},
-                              {"kernel", kLater}, {"loopback", kLater},
-                              {"policer", kLater}};
+constexpr Key kInterface[] = {{"name"},      {"port"},      {"vlan"},   {"inner_vlan"},       {"tenant"}, {"mtu"},
+                              {"addresses"}, {"mss_clamp"}, {"kernel"}, {"loopback", kLater}, {"policer"}};
 
 struct Entry {
     MapReader map;
@@ -94,6 +90,8 @@ Interface read_interface(Loading& loading, const MapReader& map, bool& attached)
         // RFC 9293 3.7.1: 536 is what every host takes over IPv4.
         read_number(reporter, clamp, interface.mss_clamp, 536, 65495);
     }
+    if (const auto kernel = map.get("kernel")) interface.kernel = read_kernel_twin(reporter, *kernel);
+    read_policers_of(loading, map.get("policer"), interface.policer_in, interface.policer_out);
     return interface;
 }
 

@@ -20,12 +20,12 @@ constexpr Key kTop[] = {{"version"},
                         {"memory"},
                         {"pipeline"},
                         {"ports"},
-                        {"cross_connects", kLater},
+                        {"cross_connects"},
                         {"tenants"},
                         {"interfaces"},
                         {"neighbors"},
                         {"routes"},
-                        {"kernel", kLater},
+                        {"kernel"},
                         {"acl"},
                         {"sessions"},
                         {"qos"},
@@ -56,9 +56,12 @@ void read_sections(Loading& loading, const MapReader& top) {
     read_defaults(loading, top);
     read_tenants(loading, top);
     read_interfaces(loading, top);
+    read_cross_connects(loading, top);
+    read_kernel(loading, top);
     read_neighbors(loading, top);
     read_routes(loading, top);
     resolve_rule_ports(loading);
+    check_rule_next_hops(loading);
 }
 
 // What is right and does nothing. Only of a file without errors: they may be why.

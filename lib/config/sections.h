@@ -81,6 +81,7 @@ struct Loading {
     bool has_tenants = false;  // the file declares some; else there is one, "default"
     Names ports{"port"};
     Names policers{"policer"};
+    Names classes{"class"};
     Names acls{"acl"};
     Names tenants{"tenant"};
     Names interfaces{"interface"};
@@ -92,6 +93,13 @@ struct Loading {
     std::vector<std::map<net::Address, Origin>> own;    // by tenant: own addresses, and where each stands
     // Rules' `in` and `out`, resolved last: interfaces are known only then, and they need the tenants, which need the lists.
     std::vector<Value> rule_ports;
+    // Rules' `next_hop`, checked last too: against the networks of every tenant that has the list.
+    struct RuleNextHop {
+        Value value;
+        std::size_t acl;
+        net::ParsedAddress address;
+    };
+    std::vector<RuleNextHop> rule_next_hops;
 };
 
 void read_machine(Loading& loading, const MapReader& top);  // eal, workers, memory, pipeline
@@ -102,14 +110,28 @@ void read_acls(Loading& loading, const MapReader& top);
 void read_defaults(Loading& loading, const MapReader& top);
 void read_tenants(Loading& loading, const MapReader& top);
 void read_interfaces(Loading& loading, const MapReader& top);  // tenants' own ones too; completes their `match`
+void read_cross_connects(Loading& loading, const MapReader& top);  // `ports:`, promiscuous, too
+void read_kernel(Loading& loading, const MapReader& top);
 void read_neighbors(Loading& loading, const MapReader& top);
 void read_routes(Loading& loading, const MapReader& top);
 void resolve_rule_ports(Loading& loading);
+void check_rule_next_hops(Loading& loading);
 
 // `tenant:` of an object outside of tenants: needed where tenants are declared, "default" or absent elsewhere.
 std::optional<std::size_t> read_tenant_reference(Loading& loading, const MapReader& object);
 
+// `kernel:` of an interface; nullopt, and reported, when it is none.
+std::optional<KernelTwin> read_kernel_twin(Reporter& reporter, const Value& value);
+
 // One rule of a list.
 AclRule read_acl_rule(Loading& loading, const Value& value);
+
+// One of `qos.policers`; enters its name.
+Policer read_policer(Loading& loading, const Value& item);
+// {in: POLICER, out: POLICER}
+void read_policers_of(Loading& loading, const std::optional<Value>& value, std::optional<std::size_t>& in,
+                      std::optional<std::size_t>& out);
+// A name such as ef, or 0 to 63.
+std::optional<std::uint8_t> read_dscp(Reporter& reporter, const std::optional<Value>& value);
 
 }  // namespace cachewire::config

@@ -24,7 +24,6 @@ constexpr Key kDefaults[] = {{"tenant"}, {"service", kLater}};
 constexpr Key kTenantDefaults[] = {{"sessions"}, {"acl"}, {"policer"}, {"quota"}, {"midstream"}, {"rpf"}};
 constexpr Key kQuota[] = {{"sessions"}, {"new_sessions_per_second"}};
 constexpr Key kMatch[] = {{"port"}, {"vlan"}, {"inner_vlan"}};
-constexpr Key kPolicer[] = {{"in"}, {"out"}};
 constexpr Choice<SessionMode> kSessions[] = {
     {"track", SessionMode::track}, {"cache", SessionMode::cache}, {"none", SessionMode::none}};
 constexpr Choice<Rpf> kRpf[] = {{"none", Rpf::none}, {"loose", Rpf::loose}, {"strict", Rpf::strict}};
@@ -78,11 +77,7 @@ void read_settings(Loading& loading, const MapReader& map, Tenant& tenant, std::
     }
     read_choice(reporter, map.get("midstream"), tenant.midstream, kMidstream);
     read_choice(reporter, map.get("rpf"), tenant.rpf, kRpf);
-    if (const auto policer = map.get("policer")) {
-        const MapReader directions(reporter, *policer, kPolicer);
-        tenant.policer_in = loading.policers.resolve(reporter, directions.get("in"));
-        tenant.policer_out = loading.policers.resolve(reporter, directions.get("out"));
-    }
+    read_policers_of(loading, map.get("policer"), tenant.policer_in, tenant.policer_out);
 }
 
 // A stateful list tracks, unless something else is written, which is wrong then.

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "session/entry.h"
+
 namespace cachewire::control {
 
 namespace {
@@ -44,6 +46,15 @@ void write_egress(const Registry& registry, const NextHopKey& key, const pipelin
     write_l2_header(hop, interface, has_mac ? *known->mac : net::Mac{});
 }
 
+void write_wire(const NextHopKey& key, const pipeline::Snapshot& snapshot, route::NextHop& hop) {
+    const auto& interfaces = snapshot.interfaces;
+    if (key.interface >= interfaces.size() || interfaces[key.interface].wire_peer == pipeline::kNoInterface) return;
+    hop.kind = route::NextHopKind::wire;
+    hop.interface = interfaces[key.interface].wire_peer;
+    hop.port = interfaces[hop.interface].port;
+    hop.mtu = interfaces[hop.interface].mtu;
+}
+
 route::NextHop content(const Registry& registry, const NextHopKey& key, const pipeline::Snapshot& snapshot) {
     route::NextHop hop;
     hop.interface = key.interface;
@@ -66,6 +77,9 @@ route::NextHop content(const Registry& registry, const NextHopKey& key, const pi
             hop.kind = route::NextHopKind::group;
             hop.interface = pipeline::kNoInterface;
             hop.group = key.interface;
+            break;
+        case NextHopUse::wire:
+            write_wire(key, snapshot, hop);
             break;
         case NextHopUse::leak:
             hop.kind = route::NextHopKind::leak;
@@ -144,7 +158,11 @@ void write_route_generations(Registry& registry, pipeline::Snapshot& snapshot) {
         if (tenant.acl != nullptr && tenant.acl->uses_egress() && generations.judged_route != generations.route)
             ++generations.policy;
         generations.judged_route = generations.route;
+        // Kept comparable: what is older than this is moved up to just before it (session::keep_generations_stale).
+        if (static_cast<std::uint16_t>(generations.policy - generations.list) >= session::kGenerationRange)
+            generations.list = static_cast<std::uint16_t>(generations.policy - session::kGenerationRange + 1);
         tenant.policy_generation = generations.policy;
+        tenant.list_generation = generations.list;
     }
 }
 

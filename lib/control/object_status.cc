@@ -10,7 +10,9 @@
 #include <fmt/format.h>
 
 #include "control/override_status.h"
+#include "control/qos_status.h"
 #include "control/runtime.h"
+#include "control/selection.h"
 #include "telemetry/page.h"
 
 namespace cachewire::control {
@@ -20,32 +22,6 @@ namespace {
 using telemetry::BadQuery;
 using telemetry::Json;
 using View = Runtime::View;
-
-// "[NAME,]CURSOR,N": a name begins with a letter, a cursor with a digit.
-struct Selection {
-    std::string name;  // empty: all
-    telemetry::PageRequest page;
-};
-
-Selection parse_selection(std::string_view parameters) {
-    Selection selection;
-    if (!parameters.empty() && (parameters.front() < '0' || parameters.front() > '9')) {
-        const std::size_t comma = parameters.find(',');
-        selection.name = parameters.substr(0, comma);
-        parameters = comma == std::string_view::npos ? "" : parameters.substr(comma + 1);
-    }
-    selection.page = telemetry::parse_page(parameters);
-    return selection;
-}
-
-// Index by name among the configuration's objects of a kind; throws for a name that none has.
-template <class Object>
-std::optional<std::size_t> find_named(const std::vector<Object>& objects, const std::string& name, const char* kind) {
-    if (name.empty()) return std::nullopt;
-    for (std::size_t i = 0; i < objects.size(); ++i)
-        if (objects[i].name == name) return i;
-    throw BadQuery(fmt::format("no {} '{}'", kind, name));
-}
 
 Json interface_dict(const View& v, const config::Interface& interface) {
     const auto& port = v.ports[interface.port];
@@ -96,18 +72,20 @@ Json tenant_dict(const View& v, const config::Tenant& tenant) {
         active += worker->state().sessions->use(slot).active.read();
         for (const auto& reason : worker->state().tenants[slot].drops) dropped += reason.read();
     }
-    return {{"name", tenant.name},
-            {"id", std::uint64_t{tenant.id}},
-            {"dropped", dropped},
-            {"sessions", active},
-            {"sessions_quota", tenant.quota.sessions ? Json(std::uint64_t{*tenant.quota.sessions}) : Json("none")},
-            {"new_sessions_per_second_quota", tenant.quota.new_sessions_per_second
-                                                  ? Json(std::uint64_t{*tenant.quota.new_sessions_per_second})
-                                                  : Json("none")},
-            {"session_mode", mode_name(tenant.sessions)},
-            {"acl", tenant.acl ? Json(v.config.acls[*tenant.acl].name) : Json("none")},
-            {"policer_in", name_or_none(v, tenant.policer_in)},
-            {"policer_out", name_or_none(v, tenant.policer_out)}};
+    Json dict = {{"name", tenant.name},
+                 {"id", std::uint64_t{tenant.id}},
+                 {"dropped", dropped},
+                 {"sessions", active},
+                 {"sessions_quota", tenant.quota.sessions ? Json(std::uint64_t{*tenant.quota.sessions}) : Json("none")},
+                 {"new_sessions_per_second_quota", tenant.quota.new_sessions_per_second
+                                                       ? Json(std::uint64_t{*tenant.quota.new_sessions_per_second})
+                                                       : Json("none")},
+                 {"session_mode", mode_name(tenant.sessions)},
+                 {"acl", tenant.acl ? Json(v.config.acls[*tenant.acl].name) : Json("none")},
+                 {"policer_in", name_or_none(v, tenant.policer_in)},
+                 {"policer_out", name_or_none(v, tenant.policer_out)}};
+    add_policed(v, tenant, dict);
+    return dict;
 }
 
 Json tenant_list(const View& v, std::string_view parameters) {
@@ -119,56 +97,6 @@ Json tenant_stats(const View& v, std::string_view name) {
     const auto tenant = find_named(v.config.tenants, std::string(name), "tenant");
     if (!tenant) throw BadQuery("a tenant's name is expected; /cachewire/tenant/list has them");
     return tenant_dict(v, v.config.tenants[*tenant]);
-}
-
-struct PolicerUse {
-    std::size_t policer;  // in Config::policers
-    const config::Tenant* tenant;
-    Direction direction;
-};
-
-// In the configuration's order; `only` a policer, or all.
-std::vector<PolicerUse> policer_uses(const config::Config& config, std::optional<std::size_t> only) {
-    std::vector<PolicerUse> uses;
-    for (const auto& tenant : config.tenants) {
-        for (const auto& [policer, direction] :
-             {std::pair(tenant.policer_in, Direction::in), std::pair(tenant.policer_out, Direction::out)})
-            if (policer && (!only || *policer == *only)) uses.push_back({*policer, &tenant, direction});
-    }
-    return uses;
-}
-
-// Single-rate policers have no excess bucket, so nothing exceeds: the keys are there for those that have.
-Json policer_dict(const View& v, const PolicerUse& use) {
-    const std::uint16_t slot = *v.registry.tenants.find(use.tenant->name);
-    const std::uint16_t index = *v.registry.policers.find(PolicerKey{slot, use.direction});
-    std::uint64_t conform_packets = 0, conform_bytes = 0, violate_packets = 0, violate_bytes = 0;
-    for (const auto& worker : v.workers.all()) {
-        const qos::PolicerState& state = worker->state().policers[index];
-        conform_packets += state.conform_packets.read();
-        conform_bytes += state.conform_bytes.read();
-        violate_packets += state.violate_packets.read();
-        violate_bytes += state.violate_bytes.read();
-    }
-    const qos::PolicerProfile& profile = v.snapshot.policers[index];
-    return {{"policer", v.config.policers[use.policer].name},
-            {"tenant", use.tenant->name},
-            {"direction", use.direction == Direction::in ? "in" : "out"},
-            {"rate_bps", profile.rate_bps},
-            {"burst_bytes", profile.burst_bytes},
-            {"conform_packets", conform_packets},
-            {"conform_bytes", conform_bytes},
-            {"exceed_packets", 0u},
-            {"exceed_bytes", 0u},
-            {"violate_packets", violate_packets},
-            {"violate_bytes", violate_bytes}};
-}
-
-Json qos_stats(const View& v, std::string_view parameters) {
-    const Selection selection = parse_selection(parameters);
-    const auto uses = policer_uses(v.config, find_named(v.config.policers, selection.name, "policer"));
-    return telemetry::page(
-        uses.size(), [&](std::size_t i) { return policer_dict(v, uses[i]); }, selection.page);
 }
 
 }  // namespace
@@ -183,6 +111,8 @@ void add_object_endpoints(telemetry::Endpoints& endpoints, Runtime& runtime) {
     add("/cachewire/tenant/list", "Tenants. Parameters: cursor, count (optional)", tenant_list);
     add("/cachewire/tenant/stats", "One tenant. Parameters: tenant name", tenant_stats);
     add("/cachewire/qos/stats", "Policers in use. Parameters: policer, cursor, count", qos_stats);
+    add("/cachewire/qos/classes",
+        "Packets dropped in front of a full port, by port and class. Parameters: port, cursor, count", qos_classes);
 }
 
 namespace {

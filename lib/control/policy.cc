@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "control/policers.h"
+
 namespace cachewire::control {
 
 namespace {
@@ -11,6 +13,13 @@ namespace {
 // No packet's egress: packets without one have kNoInterface.
 constexpr std::uint16_t kNoEgress = pipeline::kNoInterface - 1;
 static_assert(kNoEgress >= pipeline::kMaxInterfaces);
+
+// A port in a transparent pair has one that is called as itself (SnapshotBuilder).
+bool is_paired(const config::Config& config, const std::string& port) {
+    return std::any_of(config.cross_connects.begin(), config.cross_connects.end(), [&](const auto& pair) {
+        return config.ports[pair.ports[0]].name == port || config.ports[pair.ports[1]].name == port;
+    });
+}
 
 // An interface of that name wins over a port, which stands for all interfaces on it.
 std::vector<std::uint16_t> interfaces_named(const config::Config& config, const std::string& name, Registry& registry,
@@ -21,6 +30,7 @@ std::vector<std::uint16_t> interfaces_named(const config::Config& config, const 
         if (interface.name == name) return {registry.interfaces.get(name)};
     for (const auto& interface : config.interfaces)
         if (config.ports[interface.port].name == name) indices.push_back(registry.interfaces.get(interface.name));
+    if (is_paired(config, name)) indices.push_back(registry.interfaces.get(name));
     // A port without interfaces: no packet comes in or leaves there, and an empty list would mean every interface.
     if (indices.empty()) indices.push_back(none);
     std::sort(indices.begin(), indices.end());
@@ -59,6 +69,25 @@ void set_fragment(config::FragmentMatch match, acl::Rule& rule) {
     }
 }
 
+// From 1: which of the list's next hops the rule names.
+std::uint16_t next_hop_number(const net::Address& address, acl::List& list) {
+    const auto found = std::find(list.next_hops.begin(), list.next_hops.end(), address);
+    const auto number = static_cast<std::uint16_t>(found - list.next_hops.begin() + 1);
+    if (found == list.next_hops.end()) list.next_hops.push_back(address);
+    return number;
+}
+
+acl::Treatment compile_treatment(const config::Config& config, const config::Acl& acl, std::size_t rule,
+                                 Registry& registry, acl::List& list) {
+    const config::AclRule& from = acl.rules[rule];
+    acl::Treatment to;
+    if (from.policer) to.policer = registry.policers.get(rule_policer_key(acl, rule));
+    if (from.traffic_class)
+        to.traffic_class = static_cast<std::uint8_t>(registry.classes.get(config.classes[*from.traffic_class].name));
+    if (from.next_hop) to.next_hop = next_hop_number(from.next_hop->address, list);
+    return to;
+}
+
 acl::Rule compile_rule(const config::Config& config, const config::AclRule& rule, Registry& registry) {
     acl::Rule out;
     out.name = rule.name;
@@ -79,6 +108,12 @@ acl::Rule compile_rule(const config::Config& config, const config::AclRule& rule
     return out;
 }
 
+qos::ColourAction action_of(const config::ColourAction& action) {
+    static constexpr qos::ColourAction::Kind kKinds[] = {qos::ColourAction::Kind::pass, qos::ColourAction::Kind::remark,
+                                                         qos::ColourAction::Kind::drop};
+    return {kKinds[static_cast<unsigned>(action.kind)], action.dscp};
+}
+
 }  // namespace
 
 acl::List compile_list(const config::Config& config, const config::Acl& acl, Registry& registry) {
@@ -87,7 +122,10 @@ acl::List compile_list(const config::Config& config, const config::Acl& acl, Reg
     list.default_action = compile_action(acl.default_action);
     list.stateful = acl.stateful;
     list.rules.reserve(acl.rules.size());
-    for (const auto& rule : acl.rules) list.rules.push_back(compile_rule(config, rule, registry));
+    for (std::size_t i = 0; i < acl.rules.size(); ++i) {
+        list.rules.push_back(compile_rule(config, acl.rules[i], registry));
+        list.rules.back().treatment = compile_treatment(config, acl, i, registry, list);
+    }
     return list;
 }
 
@@ -109,8 +147,18 @@ std::uint64_t fields_looked_at(const acl::List& list) noexcept {
 
 qos::PolicerConfig policer_config(const config::Policer& policer) {
     static constexpr qos::Accounting kAccounting[] = {qos::Accounting::l1, qos::Accounting::l2, qos::Accounting::l3};
-    return {policer.name, policer.rate_bps, policer.burst_bytes,
-            kAccounting[static_cast<unsigned>(policer.accounting)]};
+    static constexpr qos::MeterType kTypes[] = {qos::MeterType::single, qos::MeterType::srtcm_2697,
+                                                qos::MeterType::trtcm_2698, qos::MeterType::trtcm_4115};
+    return {.name = policer.name,
+            .rate_bps = policer.rate_bps,
+            .burst_bytes = policer.burst_bytes,
+            .accounting = kAccounting[static_cast<unsigned>(policer.accounting)],
+            .type = kTypes[static_cast<unsigned>(policer.type)],
+            .excess_rate_bps = policer.excess_rate_bps,
+            .excess_burst_bytes = policer.excess_burst_bytes,
+            .colour_aware = policer.colour_aware,
+            .yellow = action_of(policer.yellow),
+            .red = action_of(policer.red)};
 }
 
 }  // namespace cachewire::control

@@ -31,8 +31,8 @@ void classify(const acl::Classifier* list, const pipeline::Snapshot& now,
         keys[i] = session::forward_key(view.hot, view.cold);
         pointers[i] = &keys[i];
         if (list->uses_egress())
-            acl::put_out_interface(keys[i], pipeline::egress_interface(now, view.hot.tenant, view.hot.dst,
-                                                                       view.cold.hash, view.hot.next_hop[0]));
+            acl::put_out_interface(keys[i], pipeline::egress_interface(now, view.hot.tenant, keys[i], view.cold.hash,
+                                                                       view.hot.next_hop[0]));
     }
     list->classify({pointers.data(), sessions.size()}, verdicts);
 }

@@ -112,10 +112,6 @@ void say_how_workers_share(const config::Config& config, const Ports& ports, con
             "cachewire "
             "computes (keyed, over the tenant too), so it is software",
             ports.size() == 1 ? "device" : "devices", ports.size() == 1 ? "" : "s", port_names(ports));
-    if (!config.policers.empty())
-        base::log_warning(
-            "qos.policers: each of {} workers has a bucket of its own, so a rate may be passed up to {} times", count,
-            count);
 }
 
 void warn_about_tags(const config::Config& config, const Ports& ports) {

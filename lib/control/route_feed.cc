@@ -37,12 +37,18 @@ void RouteFeed::set_route(RouteSource source, std::uint16_t tenant, const net::P
     std::size_t weights = 0;
     for (const FedVia& v : via) weights += std::max<std::uint16_t>(v.weight, 1);
     if (weights > route::Group::kBuckets) throw std::invalid_argument("RouteFeed: next hops weigh too much together");
-    queues_[tenant].of(source).all.push_back({prefix, false, std::move(via)});
+    add(source, tenant, {prefix, false, std::move(via)});
+}
+
+void RouteFeed::add(RouteSource source, std::uint16_t tenant, Change change) {
+    Changes& changes = queues_[tenant].of(source);
+    if (!changes.refused.empty()) changes.refused.erase(change.prefix);
+    changes.all.push_back(std::move(change));
 }
 
 void RouteFeed::withdraw(RouteSource source, std::uint16_t tenant, const net::Prefix& prefix) {
     check_source(source);
-    queues_[tenant].of(source).all.push_back({prefix, true, {}});
+    add(source, tenant, {prefix, true, {}});
 }
 
 void RouteFeed::withdraw_all(RouteSource source, std::uint16_t tenant) {
@@ -51,7 +57,8 @@ void RouteFeed::withdraw_all(RouteSource source, std::uint16_t tenant) {
     std::map<net::Prefix, bool> there;
     if (const auto fed = builder_.fed_.find(tenant); fed != builder_.fed_.end())
         for (auto& [prefix, route] : fed->second) there[prefix] = field_of(route, source) != 0;
-    const Changes& queued = queues_[tenant].of(source);
+    Changes& queued = queues_[tenant].of(source);
+    queued.refused.clear();
     for (std::size_t i = queued.next; i < queued.all.size(); ++i) there[queued.all[i].prefix] = true;
     for (const auto& [prefix, is_there] : there)
         if (is_there) withdraw(source, tenant, prefix);
@@ -80,6 +87,7 @@ void RouteFeed::reclaim(std::uint64_t now_ms, Work& work) {
         for (const auto& [prefix, next_hop] : vrf->routes()) used[next_hop] = true;
     for (const auto& [slot, table] : builder_.fed_)
         for (const auto& [prefix, route] : table) used[route.kernel] = used[route.neighbor] = true;
+    for (const std::uint16_t next_hop : registry.kept_hops) used[next_hop] = true;
     std::vector<GroupKey> idle_groups;
     for (const auto& [key, number] : registry.groups.all()) {
         const auto hop = registry.next_hops.find({key.first, number, NextHopUse::group, {}});
@@ -126,6 +134,8 @@ std::uint16_t RouteFeed::next_hop(std::uint16_t tenant, const Change& change, Wo
         return get({tenant, via.interface, use, via.address});
     };
     if (change.via.empty()) return get({tenant, pipeline::kNoInterface, NextHopUse::drop, {}});
+    if (change.via.size() == 1 && change.via[0].local)
+        return get({tenant, pipeline::kNoInterface, NextHopUse::local, {}});
     if (change.via.size() == 1) return neighbor(change.via[0]);
     std::vector<std::pair<std::uint16_t, std::uint16_t>> members;
     for (const FedVia& via : change.via) members.emplace_back(neighbor(via), std::max<std::uint16_t>(via.weight, 1));
@@ -146,9 +156,17 @@ void RouteFeed::apply(std::uint16_t tenant, Queue& queue, Work& work) {
     try {
         apply_changes(tenant, source, changes, count, work);
         stats_.changed += count;
+        if (changes.refused.empty()) changes.retry_after_ms = kRetryFirstMs;
     } catch (const base::MachineError& error) {
         work.changed |= !work.hops.empty();  // their indices are taken: the next change that uses one finds it filled
         stats_.refused += count;
+        for (std::size_t i = changes.next; i < changes.next + count; ++i)
+            changes.refused.insert_or_assign(changes.all[i].prefix, changes.all[i]);
+        // Of what is queued behind, the newer word counts.
+        for (std::size_t i = changes.next + count; i < changes.all.size(); ++i)
+            changes.refused.erase(changes.all[i].prefix);
+        changes.retry_ms = *queue.flushed_ms + changes.retry_after_ms;
+        changes.retry_after_ms = std::min(2 * changes.retry_after_ms, kRetryLastMs);
         if (!queue.complained_ms || *queue.flushed_ms - *queue.complained_ms >= 1000) {
             base::log_error("routes at run time: {} changes refused: {}; refused since start: {}", count, error.what(),
                             stats_.refused);
@@ -156,7 +174,18 @@ void RouteFeed::apply(std::uint16_t tenant, Queue& queue, Work& work) {
         }
     }
     changes.next += count;
-    if (changes.left() == 0) changes = {};
+    if (changes.left() != 0) return;
+    changes.all = {};
+    changes.next = 0;
+}
+
+void RouteFeed::retry(std::uint64_t now_ms) {
+    for (auto& [tenant, queue] : queues_) {
+        for (Changes* changes : {&queue.kernel, &queue.neighbor}) {
+            if (changes->refused.empty() || now_ms < changes->retry_ms) continue;
+            for (auto& [prefix, change] : std::exchange(changes->refused, {})) changes->all.push_back(std::move(change));
+        }
+    }
 }
 
 void RouteFeed::apply_changes(std::uint16_t tenant, RouteSource source, Changes& changes, std::size_t count,
@@ -205,6 +234,9 @@ bool RouteFeed::flush(std::uint64_t now_ms) {
     const auto is_due = [&](const Queue& queue) {
         return queue.left() != 0 && (!queue.flushed_ms || now_ms - *queue.flushed_ms >= 1000 / kFlushesPerSecond);
     };
+    // With many VRFs one is due nearly always, and each publication copies the snapshot.
+    if (flushed_ms_ && now_ms - *flushed_ms_ < kFlushEveryMs) return false;
+    retry(now_ms);
     if (std::none_of(queues_.begin(), queues_.end(), [&](const auto& entry) { return is_due(entry.second); }))
         return false;
     if (publisher_.reap() != 0) return false;
@@ -216,6 +248,7 @@ bool RouteFeed::flush(std::uint64_t now_ms) {
         queue.flushed_ms = now_ms;
         apply(tenant, queue, work);
     }
+    flushed_ms_ = now_ms;
     if (!work.changed) return false;
     for (const NextHopKey& key : work.hops)
         fill_next_hop(registry, key, *registry.next_hops.find(key), *work.snapshot);

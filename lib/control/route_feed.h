@@ -12,7 +12,8 @@
 // same prefix waits behind it. A reload changes the configuration's routes and no others.
 //
 // At most kFlushesPerSecond flushes a second touch one VRF, because each makes its sessions look their next hop up
-// again. A batch that does not fit into a VRF's FIB is refused as a whole, logged and counted; what was there stays.
+// again, and kFlushEveryMs lie between any two. A batch that does not fit into a VRF's FIB is refused as a whole, logged
+// and counted; what was there stays, and the batch is tried again after a second, then less and less often.
 // Control thread only, and flush() under the lock that readers of the registry take.
 #include <cstdint>
 #include <map>
@@ -24,16 +25,21 @@
 
 namespace cachewire::control {
 
-// One next hop: a neighbour on an interface of the tenant; without an address the destination itself is on that link.
+// One next hop: a neighbour on an interface of the tenant; without an address the destination itself is on that link;
+// `local`, alone: an address of the router's.
 struct FedVia {
     std::uint16_t interface = 0;  // index in the snapshot
     net::Address address{};
     std::uint16_t weight = 1;
+    bool local = false;
+    friend bool operator==(const FedVia&, const FedVia&) = default;
 };
 
 class RouteFeed {
   public:
     static constexpr std::uint64_t kFlushesPerSecond = 20;
+    static constexpr std::uint64_t kFlushEveryMs = 10;
+    static constexpr std::uint64_t kRetryFirstMs = 1000, kRetryLastMs = 60000;
     // Free next hop or group indices below which those that no route leads to are taken back. Neighbors come and go, and
     // there are 32766 for all.
     static constexpr std::size_t kReclaimBelow = 8192;
@@ -77,6 +83,10 @@ class RouteFeed {
     struct Changes {  // of one source, in order
         std::vector<Change> all;
         std::size_t next = 0;
+        // The last refused change of each prefix, until it is tried again or there is a newer one.
+        std::map<net::Prefix, Change> refused;
+        std::uint64_t retry_ms = 0;
+        std::uint64_t retry_after_ms = kRetryFirstMs;
         [[nodiscard]] std::size_t left() const noexcept { return all.size() - next; }
     };
     struct Queue {
@@ -92,6 +102,8 @@ class RouteFeed {
     };
     struct Work;
 
+    void add(RouteSource source, std::uint16_t tenant, Change change);
+    void retry(std::uint64_t now_ms);
     void reclaim(std::uint64_t now_ms, Work& work);
     void apply(std::uint16_t tenant, Queue& queue, Work& work);
     void apply_changes(std::uint16_t tenant, RouteSource source, Changes& changes, std::size_t count, Work& work);
@@ -102,7 +114,7 @@ class RouteFeed {
     Publisher& publisher_;
     std::map<std::uint16_t, Queue> queues_;  // by tenant slot
     Stats stats_;
-    std::optional<std::uint64_t> reclaimed_ms_;
+    std::optional<std::uint64_t> reclaimed_ms_, flushed_ms_;
 };
 
 }  // namespace cachewire::control

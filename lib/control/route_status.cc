@@ -106,6 +106,8 @@ const char* action_of(const route::NextHop& hop) {
             return hop.via == net::Address{} ? "resolve" : hop.failed ? "failed" : "unresolved";
         case route::NextHopKind::forward:
             return "forward";
+        case route::NextHopKind::wire:
+            return "wire";
         case route::NextHopKind::group:
             return "ecmp";
         case route::NextHopKind::leak:

@@ -151,6 +151,12 @@ class RoutePlan {
 
 }  // namespace
 
+std::uint16_t gateway_hop(const config::Config& config, std::size_t tenant, const net::Address& address,
+                          Registry& registry) {
+    const auto key = neighbor_key(config, tenant, address, std::nullopt, registry);
+    return key ? registry.next_hops.get(*key) : std::uint16_t{0};
+}
+
 void enter_static_neighbors(const config::Config& config, Registry& registry) {
     registry.static_neighbors.clear();
     for (const auto& neighbor : config.neighbors) {

@@ -17,6 +17,10 @@ void enter_static_neighbors(const config::Config& config, Registry& registry);
 // `tenant` is the index in config.tenants. Throws base::MachineError when indices run out.
 RouteTable configured_routes(const config::Config& config, std::size_t tenant, Registry& registry);
 
+// The next hop that a neighbor of the tenant is, as a route's `via` has it; 0: on none of its networks.
+std::uint16_t gateway_hop(const config::Config& config, std::size_t tenant, const net::Address& address,
+                          Registry& registry);
+
 // What routes came in at run time, by prefix: next hops, 0 where that source has none. What the configuration says goes
 // first, then the kernel's, then a neighbour's.
 struct FedRoute {

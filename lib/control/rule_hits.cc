@@ -74,21 +74,21 @@ std::shared_ptr<const ListHits> RuleHits::next(const ListHits* hits, const acl::
     const std::vector<std::uint32_t> map = match_rules(*before, now);
     for (std::size_t i = 0; i < hits->before.size(); ++i)
         if (map[i] != ListHits::kGone) add(next->before[map[i]], hits->before[i]);
-    const auto carry = [&](const std::shared_ptr<const RuleNumbers>& numbers, std::vector<std::uint32_t> to) {
+    // `was`: by rule of the version before this one. No two rules become one, so it can be turned around.
+    const auto carry = [&](const std::shared_ptr<const RuleNumbers>& numbers, auto&& was) {
+        std::vector<std::uint32_t> is(count, ListHits::kGone);
+        for (std::uint32_t i = 0; i < map.size(); ++i)
+            if (map[i] != ListHits::kGone) is[map[i]] = was(i);
         if (!is_over(*numbers)) {
-            next->older.push_back({numbers, std::move(to)});
+            next->older.push_back({numbers, std::move(is)});
             return;
         }
-        for (std::uint32_t i = 0; i < to.size(); ++i)
-            if (to[i] != ListHits::kGone) add(next->before[to[i]], sum(numbers->first + i));
+        for (std::uint32_t i = 0; i < count; ++i)
+            if (is[i] != ListHits::kGone) add(next->before[i], sum(numbers->first + is[i]));
     };
-    for (const ListHits::Older& older : hits->older) {
-        std::vector<std::uint32_t> to = older.now;
-        for (std::uint32_t& rule : to)
-            if (rule != ListHits::kGone) rule = map[rule];
-        carry(older.numbers, std::move(to));
-    }
-    if (hits->numbers != nullptr) carry(hits->numbers, map);
+    for (const ListHits::Older& older : hits->older)
+        carry(older.numbers, [&](std::uint32_t rule) { return older.was[rule]; });
+    if (hits->numbers != nullptr) carry(hits->numbers, [](std::uint32_t rule) { return rule; });
     return next;
 }
 
@@ -96,8 +96,7 @@ RuleTotals RuleHits::of(const ListHits& hits, std::uint32_t rule) const {
     RuleTotals totals = hits.before[rule];
     if (hits.numbers != nullptr) add(totals, sum(hits.numbers->first + rule));
     for (const ListHits::Older& older : hits.older)
-        for (std::uint32_t i = 0; i < older.now.size(); ++i)
-            if (older.now[i] == rule) add(totals, sum(older.numbers->first + i));
+        if (older.was[rule] != ListHits::kGone) add(totals, sum(older.numbers->first + older.was[rule]));
     return totals;
 }
 

@@ -29,7 +29,7 @@ struct RuleTotals {
 struct ListHits {
     struct Older {
         std::shared_ptr<const RuleNumbers> numbers;
-        std::vector<std::uint32_t> now;  // which rule of the list as it is now, or kGone
+        std::vector<std::uint32_t> was;  // by rule of the list as it is now: which one it was here, or kGone
     };
     static constexpr std::uint32_t kGone = 0xffffffff;
 

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "control/acl_status.h"
+#include "control/kernel/twin_status.h"
 #include "control/object_status.h"
 #include "control/override_status.h"
 #include "control/route_status.h"
@@ -105,6 +106,7 @@ Runtime::Runtime(config::Config config, std::vector<unsigned> lcores)
     add_memo_endpoints(*endpoints_, *this);
     add_neighbor_endpoints(*endpoints_, *this);
     add_route_endpoints(*endpoints_, *this);
+    add_twin_endpoints(*endpoints_, *this);
     add_object_endpoints(*endpoints_, *this);
     add_acl_endpoints(*endpoints_, *this);
     add_override_endpoints(*endpoints_, *this);
@@ -114,6 +116,7 @@ Runtime::~Runtime() {
     endpoints_.reset();  // a handler that runs ends first, then nobody looks at the ports any more
     workers_.drain_and_join(0);
     slow_path_.reset();
+    links_.follow({}, ports_);
     for (const LeavingPort& leaving : leaving_) {
         leaving.port->close();
         lost_mbufs_ += leaving.port->lost_mbufs();
@@ -158,6 +161,7 @@ void Runtime::start_ports() {
         [this](const std::string& name) { return oversize_frames(name); });
     builder_.emplace(std::move(infos), random_seed(), SOCKET_ID_ANY);
     route_feed_.emplace(*builder_, *publisher_);
+    links_.follow(config_.cross_connects, ports_);
 }
 
 // Generation 1 is published before the first worker runs: no packet is ever handled without its policy.
@@ -175,13 +179,14 @@ void Runtime::start_workers() {
     base::log_info("sessions: {} on each of {} workers take {} MiB each, {} MiB in all", capacity, workers, bytes >> 20,
                    bytes * workers >> 20);
     const auto quotas = std::make_shared<session::SharedQuotas>();
+    if (workers > 1) shared_policers_ = std::make_unique<qos::SharedBuckets>(kMaxPolicers);
     std::vector<PortQueues> ports;
     for (const auto& port : ports_)
         ports.push_back({*builder_->registry().ports.find(port->name()), port->id(), port->config().rx_queues,
                          port->config().tx_queues});
     auto queues = assign_queues(ports, workers);
     for (std::size_t i = 0; i < lcores_.size(); ++i) {
-        auto state = make_worker_state(lcores_[i], capacity, quotas);
+        auto state = make_worker_state(lcores_[i], capacity, quotas, shared_policers_.get());
         state->adaptive_idle = config_.workers.idle == config::Idle::adaptive;
         if (config_.pipeline.metadata == config::Metadata::mbuf_dynfield)
             state->mbuf_burst = pipeline::make_mbuf_burst();
@@ -207,7 +212,8 @@ void Runtime::watch_ports(bool all) {
     const std::lock_guard lock(mutex_);
     try {
         if (all) {
-            watch_->look(base::now_tsc() * 1000 / base::tsc_hz());
+            watch_->look(now_ms());
+            links_.look(ports_, now_ms());
             if ((!leaving_.empty() || !old_queues_.empty()) && publisher_->reap() == 0) close_leaving();
         } else {
             watch_->look_for_links();
@@ -255,6 +261,7 @@ Runtime::View Runtime::view() const {
             builder_->rule_hits(),
             restart_pending_,
             *slow_path_,
+            *twins_,
             *route_feed_,
             builder_->fed_routes()};
 }
@@ -299,6 +306,7 @@ void Runtime::loop(const RunOptions& options) {
     while (!stop_.load(std::memory_order_relaxed)) {
         std::vector<pollfd> fds = {{signals_.fd(), POLLIN, 0}, {stop_event_, POLLIN, 0}};
         control_socket_->append_poll(fds);
+        fds.push_back({twins_->fd(), POLLIN, 0});
         wait_for_work(fds);
         handle_signals();
         control_socket_->handle(fds);

@@ -15,6 +15,8 @@
 #include "config/config.h"
 #include "config/load.h"
 #include "control/control_socket.h"
+#include "control/kernel/twins.h"
+#include "control/link_watch.h"
 #include "control/memo_status.h"
 #include "control/overrides.h"
 #include "control/policy_preview.h"
@@ -31,6 +33,7 @@
 #include "control/worker_watch.h"
 #include "control/workers.h"
 #include "port/port.h"
+#include "qos/shared_bucket.h"
 #include "telemetry/endpoints.h"
 
 namespace cachewire::control {
@@ -108,6 +111,7 @@ class Runtime {
         std::uint64_t
             restart_pending;  // keys of the file that the last reload was refused for; 0 after one that was accepted
         const SlowPath& slow_path;
+        const Twins& twins;
         const RouteFeed& route_feed;
         const std::map<std::uint16_t, FedTable>& fed_routes;  // by tenant slot
     };
@@ -126,6 +130,9 @@ class Runtime {
     void start_workers();
     void start_slow_path();
     void configure_slow_path();
+    void start_twins();
+    [[nodiscard]] bool is_routed_elsewhere(const NeighborKey& key) const;
+    [[nodiscard]] std::vector<net::Mac> port_macs(const config::Config& config) const;
     void poll_slow_path();
     void wait_for_work(std::vector<pollfd>& fds);
     void add_commands();
@@ -158,14 +165,18 @@ class Runtime {
     std::uint64_t pool_low_water_ = 0;
     Ports ports_;  // in the configuration's order
     std::optional<PortWatch> watch_;
+    LinkWatch links_;
     std::vector<LeavingPort> leaving_;
     PortChange::OldQueues old_queues_;  // until the grace period is over
     unsigned lost_mbufs_ = 0;           // with ports that are closed for good
     std::optional<Publisher> publisher_;
     std::optional<SnapshotBuilder> builder_;
     std::optional<RouteFeed> route_feed_;
+    std::unique_ptr<qos::SharedBuckets> shared_policers_;  // of several workers, which write it
     Workers workers_;
     std::optional<SlowPath> slow_path_;
+    std::optional<Twins> twins_;
+    Twins::Pending pending_twins_;  // of the configuration that is about to be published
     std::uint64_t slow_path_busy_until_ms_ = 0;
     std::optional<SessionRequests> session_requests_;
     SessionGrowth session_growth_;

@@ -124,6 +124,7 @@ Runtime::ReloadResult Runtime::apply(config::Config next, bool dry_run) {
         result.error = finish_grace_period();
         if (!result.error.empty()) return result;
         ports.prepare(*pass, dry_run);
+        if (!dry_run) pending_twins_ = twins_->begin(next, port_macs(next));
         builder_->complete(*pass);
         if (!dry_run) {
             ports.link(*pass);
@@ -132,6 +133,7 @@ Runtime::ReloadResult Runtime::apply(config::Config next, bool dry_run) {
             for (const std::string& name : ports.plan().removed) watch_->forget(name);
             previous_ = std::exchange(config_, std::move(next));
             configure_slow_path();
+            links_.follow(config_.cross_connects, ports_);
             if (!ports.plan().added.empty()) warn_about_tags(config_, ports_);
             restart_pending_ = 0;
             result.generation = ++generation_;
@@ -140,6 +142,7 @@ Runtime::ReloadResult Runtime::apply(config::Config next, bool dry_run) {
         result.ok = true;
     } catch (const std::exception& error) {  // also bad_alloc: whatever it was, what runs goes on
         result.error = error.what();
+        pending_twins_.clear();
     }
     return result;
 }

@@ -5,8 +5,10 @@
 #include <optional>
 #include <vector>
 
+#include "base/clock.h"
 #include "control/attachments.h"
 #include "control/next_hops.h"
+#include "control/policers.h"
 #include "control/policy.h"
 #include "control/routes.h"
 #include "session/table.h"
@@ -17,6 +19,7 @@ static_assert(config::kMssClampAuto == pipeline::kMssClampAuto);
 
 namespace {
 
+constexpr std::uint32_t kLeastKernelBurst = 32;
 // Lanes ahead; the built-in choice for `session: auto`.
 constexpr std::uint8_t kDefaultSessionPrefetch = session::Table::kDefaultAhead;
 
@@ -100,6 +103,16 @@ class SnapshotBuilder::Pass {
                                          ? session::OnFull::deny_new
                                          : session::OnFull::evict_embryonic;
         snapshot->next_hops.resize(1);  // 0: no route
+        add_kernel_rates();
+    }
+
+    // A quarter of a second may come at once: a peer that sends its table sends a window at a time.
+    void add_kernel_rates() {
+        const config::KernelPunt& punt = config.kernel_punt;
+        const std::array<std::uint32_t, pipeline::kKernelClasses> rates = {punt.bgp_pps, punt.ospf_pps, punt.bfd_pps,
+                                                                           punt.other_pps};
+        for (std::size_t i = 0; i < rates.size(); ++i)
+            snapshot->kernel_punt[i] = {base::tsc_hz() / rates[i], std::max(rates[i] / 4, kLeastKernelBurst)};
     }
 
     static pipeline::Port absent_port() {
@@ -147,7 +160,37 @@ class SnapshotBuilder::Pass {
                                            interface.inner_vlan,
                                            interface.mss_clamp};
             snapshot->mss_clamps |= interface.mss_clamp != pipeline::kNoMssClamp;
+            snapshot->interfaces[index].twin = interface.kernel.has_value();
         }
+    }
+
+    // What stands for a pair's ports where lists and telemetry want an interface, and the way over.
+    void add_pairs() {
+        Pairs pairs;
+        for (const config::CrossConnect& pair : config.cross_connects) {
+            std::array<std::uint16_t, 2> interfaces{}, ports{};
+            for (unsigned i = 0; i < 2; ++i) {
+                const config::Port& port = config.ports[pair.ports[i]];
+                ports[i] = registry.ports.get(port.name);
+                interfaces[i] = registry.interfaces.get(port.name);
+                if (snapshot->interfaces.size() <= interfaces[i]) snapshot->interfaces.resize(interfaces[i] + 1u);
+                snapshot->interfaces[interfaces[i]] = {
+                    .mac = builder.ports_.at(port.name).mac, .port = ports[i], .mtu = port.mtu};
+            }
+            for (unsigned i = 0; i < 2; ++i) {
+                snapshot->interfaces[interfaces[i]].wire_peer = interfaces[1 - i];
+                pipeline::Port& port = snapshot->ports[ports[i]];
+                port.wire_interface = interfaces[i];
+                port.wire_next_hop =
+                    registry.next_hops.get({pipeline::kNoTenant, interfaces[i], NextHopUse::wire, {}});
+                port.wire_non_ip = pair.forward_non_ip;
+            }
+            pairs.push_back(ports);
+        }
+        // Sessions remember where their packets went.
+        if (pairs != registry.pairs)
+            for (auto& [slot, generations] : registry.generations) ++generations.route;
+        registry.pairs = std::move(pairs);
     }
 
     // A list that stayed the same keeps its classifier, and with it the verdicts that came from it.
@@ -183,10 +226,11 @@ class SnapshotBuilder::Pass {
             if (snapshot->tenants.size() <= slot) snapshot->tenants.resize(slot + 1u);
             add_policy(from, slot);
             add_fib(i, slot);
-            add_policer(from.policer_in, {slot, Direction::in}, snapshot->tenants[slot].policer_in);
-            add_policer(from.policer_out, {slot, Direction::out}, snapshot->tenants[slot].policer_out);
+            add_policy_hops(i, slot);
             snapshot->tenants[slot].policy_generation = registry.generations[slot].policy;
         }
+        for (const pipeline::Interface& interface : snapshot->interfaces)
+            if (interface.twin) snapshot->tenants[interface.tenant].twins = true;
     }
 
     // Once every route has its next hop.
@@ -219,7 +263,10 @@ class SnapshotBuilder::Pass {
             if (numbers != nullptr) tenant.default_rule = numbers->first + numbers->count - 1;
         }
         const auto before = builder.tenant_lists_.find(slot);
-        if (before == builder.tenant_lists_.end() || before->second != list) ++registry.generations[slot].policy;
+        if (before == builder.tenant_lists_.end() || before->second != list) {
+            Generations& generations = registry.generations[slot];
+            generations.list = ++generations.policy;
+        }
         tenant_lists[slot] = std::move(list);
     }
 
@@ -247,11 +294,29 @@ class SnapshotBuilder::Pass {
         snapshot->fibs[slot] = std::move(view);
     }
 
-    void add_policer(const std::optional<std::size_t>& policer, const PolicerKey& key, std::uint16_t& attachment) {
-        if (!policer) return;
-        attachment = registry.policers.get(key);
-        if (snapshot->policers.size() <= attachment) snapshot->policers.resize(attachment + 1u);
-        snapshot->policers[attachment] = qos::make_profile(policer_config(config.policers[*policer]));
+    // What the list's rules call next hops, by this tenant's networks. A memo knows its next hop by the route
+    // generation alone, so that one moves too where a rule's word goes before the route's, or did.
+    void add_policy_hops(std::size_t tenant, std::uint16_t slot) {
+        std::shared_ptr<const std::vector<std::uint16_t>> hops;
+        const auto& list = tenant_lists.at(slot);
+        if (list != nullptr && !list->list().next_hops.empty()) {
+            std::vector<std::uint16_t> numbers = {pipeline::kNoNextHop};
+            for (const net::Address& address : list->list().next_hops)
+                numbers.push_back(gateway_hop(config, tenant, address, registry));
+            registry.kept_hops.insert(numbers.begin() + 1, numbers.end());
+            hops = std::make_shared<const std::vector<std::uint16_t>>(std::move(numbers));
+            snapshot->policy_hops.push_back(hops);
+            snapshot->tenants[slot].policy_hops = hops->data();
+        }
+        const auto before = registry.policy_hops.find(slot);
+        const bool had = before != registry.policy_hops.end() && before->second != nullptr;
+        const auto last = builder.tenant_lists_.find(slot);
+        const bool same_list = last != builder.tenant_lists_.end() && last->second == list;
+        if (had != (hops != nullptr) || (had && (!same_list || *before->second != *hops))) {
+            ++registry.generations[slot].policy;
+            ++registry.generations[slot].route;
+        }
+        registry.policy_hops[slot] = std::move(hops);
     }
 };
 
@@ -280,8 +345,11 @@ std::map<std::uint16_t, std::shared_ptr<const acl::Classifier>> SnapshotBuilder:
 void SnapshotBuilder::complete(Pass& pass) {
     pass.add_ports();
     pass.add_interfaces();
+    pass.add_pairs();
     enter_static_neighbors(pass.config, pass.registry);
+    fill_classes(pass.config, pass.registry, *pass.snapshot);
     pass.add_tenants();
+    attach_policers(pass.config, pass.registry, *pass.snapshot);
     pass.add_next_hops();
     write_blocks(pass.registry, *pass.snapshot);
 }

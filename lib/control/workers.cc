@@ -25,7 +25,8 @@ int worker_main(void* worker) {
 }  // namespace
 
 std::unique_ptr<pipeline::WorkerState> make_worker_state(unsigned lcore, std::uint32_t session_capacity,
-                                                         std::shared_ptr<session::SharedQuotas> quotas) {
+                                                         std::shared_ptr<session::SharedQuotas> quotas,
+                                                         qos::SharedBuckets* policers) {
     auto state = std::make_unique<pipeline::WorkerState>();
     state->lcore = lcore;
     state->socket = static_cast<int>(rte_lcore_to_socket_id(lcore));
@@ -33,9 +34,10 @@ std::unique_ptr<pipeline::WorkerState> make_worker_state(unsigned lcore, std::ui
                                                        session::Timeouts{}, std::move(quotas));
     state->sessions->count_rules_in(&state->rules);
     state->fragments = session::FragmentTable(kFragmentEntries, kFragmentSeconds * base::tsc_hz());
-    for (std::size_t i = 0; i < pipeline::kPuntClasses; ++i)
+    for (std::size_t i = 0; i < pipeline::kFirstKernelClass; ++i)
         state->punt_intervals[i] = base::tsc_hz() / pipeline::kPuntRates[i].per_second;
-    state->policers = std::vector<qos::PolicerState>(kMaxPolicers);
+    state->policers = qos::Policers(kMaxPolicers);
+    state->policers.shared = policers;
     state->tenants = std::vector<pipeline::TenantCounters>(pipeline::kMaxTenants);
     return state;
 }

@@ -15,9 +15,10 @@
 namespace cachewire::control {
 
 // One worker's state on its socket: sessions, buckets, counters. Throws base::MachineError naming the memory needed.
-// `quotas`: what the workers share; null: this worker is the only one.
+// `quotas`, `policers`: what the workers share; null: this worker is the only one. `policers` outlive it.
 std::unique_ptr<pipeline::WorkerState> make_worker_state(unsigned lcore, std::uint32_t session_capacity,
-                                                         std::shared_ptr<session::SharedQuotas> quotas = nullptr);
+                                                         std::shared_ptr<session::SharedQuotas> quotas = nullptr,
+                                                         qos::SharedBuckets* policers = nullptr);
 
 class Workers {
   public:

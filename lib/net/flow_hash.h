@@ -14,6 +14,8 @@ struct HashSeed {  // drawn once per start from the kernel's random source; test
     std::uint64_t a = 0x9e3779b97f4a7c15, b = 0xbf58476d1ce4e5b9, c = 0x94d049bb133111eb;
 };
 
+inline constexpr unsigned kOwnerHashBits = 9;  // the uppermost, a function of the tuple alone
+
 __extension__ typedef unsigned __int128 Product;  // no standard type is wide enough
 
 inline std::uint64_t multiply_fold(std::uint64_t x, std::uint64_t y) noexcept {
@@ -28,8 +30,10 @@ struct FlowWords {
 };
 
 // Each endpoint (address, port) is hashed alone, the two are added, which does not care for their order, and the sum is
-// folded again with tenant and protocol. An IPv4 address leaves the upper word to the port, so one multiplication takes
+// folded again with the protocol. An IPv4 address leaves the upper word to the port, so one multiplication takes
 // both in, and nothing that a sender chooses shares bits. The family is asked of the address, or known to the caller.
+// The tenant comes last and leaves the upper bits alone, which choose the owner: a reply to a session that leaks comes in
+// by another tenant, and belongs to the same worker. Below them it tells equal tuples of different tenants apart.
 [[gnu::always_inline]] inline std::uint32_t flow_hash(const FlowWords& words, const HashSeed& seed, bool ip4) noexcept {
     const auto endpoint = [&seed, ip4](const std::uint64_t* address, std::uint64_t port) {
         if (ip4) return multiply_fold(port ^ seed.a, address[1] ^ seed.b);
@@ -37,8 +41,9 @@ struct FlowWords {
     };
     const std::uint64_t both =
         endpoint(words.src, words.rest & 0xffff) + endpoint(words.dst, words.rest >> 16 & 0xffff);
-    const std::uint64_t h = multiply_fold(both ^ seed.c, seed.a ^ (words.rest >> 32));
-    return static_cast<std::uint32_t>(h ^ (h >> 32));
+    const std::uint64_t h = multiply_fold(both ^ seed.c, seed.a ^ (words.rest >> 48));
+    constexpr std::uint64_t kTenantBits = ((1u << (32 - kOwnerHashBits)) - 1) & ~0x7fu;
+    return static_cast<std::uint32_t>(h ^ (h >> 32) ^ (words.rest >> 25 & kTenantBits));
 }
 
 inline std::uint32_t flow_hash(const FlowKey& key, const HashSeed& seed) noexcept {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <iterator>
 #include <span>
+#include <utility>
 
 #include "pipeline/descriptor.h"
 #include "pipeline/drop_reason.h"
@@ -108,11 +109,25 @@ class BasicBurst {
         dropped_count_ = 0;
         punted_count_ = 0;
         has_pieces_ = false;
+        has_wire_ = false;
+        raw_ = {};
     }
 
     // Some lane has kLanePieces.
     void note_pieces() noexcept { has_pieces_ = true; }
     [[nodiscard]] bool has_pieces() const noexcept { return has_pieces_; }
+    // Some lane's next hop is the other port of a transparent pair.
+    void note_wire() noexcept { has_wire_ = true; }
+    [[nodiscard]] bool has_wire() const noexcept { return has_wire_; }
+    // A pair's frame that is no IP: list, session and route have nothing to say of it. False, as drop().
+    bool set_raw(LaneIndex i) noexcept {
+        raw_.add(i);
+        return false;
+    }
+    [[nodiscard]] LaneSet take_raw() noexcept { return std::exchange(raw_, LaneSet{}); }
+    [[nodiscard]] bool has_raw() const noexcept { return !raw_.empty(); }
+    // For a pass over other lanes than those that go on.
+    LaneSet exchange_live(LaneSet lanes) noexcept { return std::exchange(live_, lanes); }
 
     // Keeps the lanes for which `keep(lane_index)` returns true, in order. A pass that may drop is one call of this;
     // the callee calls drop() before it returns false. Inlined by order: what `keep` captures is then registers and not
@@ -170,9 +185,11 @@ class BasicBurst {
     std::array<Punted, kMaxLanes> punted_;
     LaneSet live_;
     LaneSet memoised_;
+    LaneSet raw_;
     unsigned dropped_count_ = 0;
     unsigned punted_count_ = 0;
     bool has_pieces_ = false;
+    bool has_wire_ = false;
 };
 
 using Burst = BasicBurst<LaneMetadata>;

@@ -34,6 +34,7 @@ inline constexpr std::uint16_t kLanePieces = 1 << 11;    // longer than its next
 // A piece of a datagram has been at the worker that knows its first piece's ports, and there was no first piece.
 inline constexpr std::uint16_t kLaneFollowed = 1 << 12;
 inline constexpr std::uint16_t kLaneStray = 1 << 13;
+inline constexpr std::uint16_t kLaneWire = 1 << 14;  // of a transparent pair: leaves as it came, by the other port
 
 struct alignas(base::kCacheLine) Lane {
     rte_mbuf* mbuf;              // 0   rx -> tx
@@ -52,13 +53,14 @@ struct alignas(base::kCacheLine) Lane {
     std::uint16_t flags;         // 38
     std::uint16_t outcome;       // 40  acl: interned outcome
     std::uint16_t policer;       // 42  acl
-    std::uint8_t traffic_class;  // 44  acl
-    std::uint8_t colour;         // 45  qos
+    std::uint8_t traffic_class;  // 44  acl: a rule's; qos: by DSCP or PCP where there was none
+    std::uint8_t colour;         // 45  qos: the worst of its policers
     std::uint8_t ttl;            // 46  parse: TTL or hop limit as received
     std::uint8_t reserved0;      // 47
-    std::uint64_t reserved1;     // 48  kept for an outer header and a translation
+    std::uint16_t policy_hop;    // 48  acl: a rule's next hop, in place of the route's; 0: none
+    std::uint16_t reserved1[3];  // 50  kept for an outer header and a translation
     std::uint64_t reserved2;     // 56
 };
-static_assert(sizeof(Lane) == base::kCacheLine && offsetof(Lane, reserved1) == 48);
+static_assert(sizeof(Lane) == base::kCacheLine && offsetof(Lane, policy_hop) == 48);
 
 }  // namespace cachewire::pipeline

@@ -18,6 +18,7 @@ namespace cachewire::pipeline {
     X(not_ip,                "EtherType is neither IPv4, IPv6 nor ARP")                                                \
     X(arp,                   "ARP over the rate that the slow path takes")                                             \
     X(nd,                    "neighbor discovery over the rate that the slow path takes")                              \
+    X(pair_non_ip,           "ARP, neighbor discovery or no IP at all, on a transparent pair with `non_ip: drop`")       \
     X(no_tenant,             "no tenant matches the port and VLAN")                                                    \
     X(no_interface,          "the tenant has no interface on this port and VLAN")                                      \
     X(headers_chained,       "headers spread over buffers and could not be pulled together")                           \
@@ -61,6 +62,7 @@ namespace cachewire::pipeline {
     X(rpf,                   "no route, or not this one, back to the source (the tenant's rpf)")                        \
     X(policer,               "over the policer's rate")                                                                \
     X(handoff_full,          "the ring to the session's owner is full: that worker is too slow, or stalled")              \
+    X(kernel_rate,           "for the kernel's twin, over the rate of `kernel: punt`")                                   \
     X(punt_full,             "the queue to the slow path is full")                                                     \
     X(tx_full,               "the device did not take it and the TX buffer is full")                                   \
     X(no_mbuf,               "the pool has no buffers for its fragments")                                              \

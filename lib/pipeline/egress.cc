@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pipeline/egress.h"
 
+#include "net/headers.h"
 #include "session/entry.h"
 
 namespace cachewire::pipeline {
@@ -31,10 +32,13 @@ std::uint16_t egress_next_hop(const Snapshot& snapshot, std::uint16_t tenant, co
     return index;
 }
 
-std::uint16_t egress_interface(const Snapshot& snapshot, std::uint16_t tenant, const net::Address& destination,
+std::uint16_t egress_interface(const Snapshot& snapshot, std::uint16_t tenant, const net::FlowKey& key,
                                std::uint32_t hash, std::uint16_t known) noexcept {
     using route::NextHopKind;
-    const route::NextHop& next_hop = snapshot.next_hops[egress_next_hop(snapshot, tenant, destination, hash, known)];
+    const std::uint16_t in = net::be16(key.in_interface_be);
+    if (in < snapshot.interfaces.size() && snapshot.interfaces[in].wire_peer != kNoInterface)
+        return snapshot.interfaces[in].wire_peer;
+    const route::NextHop& next_hop = snapshot.next_hops[egress_next_hop(snapshot, tenant, key.dst, hash, known)];
     const bool leads_out = next_hop.kind == NextHopKind::forward || next_hop.kind == NextHopKind::unresolved;
     return leads_out ? next_hop.interface : kNoInterface;
 }

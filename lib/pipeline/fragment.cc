@@ -9,6 +9,7 @@
 
 #include "net/checksum.h"
 #include "net/headers.h"
+#include "net/marking.h"
 #include "pipeline/port_state.h"
 
 namespace cachewire::pipeline {
@@ -76,8 +77,8 @@ unsigned pieces(const Cut& cut) noexcept {
 }
 
 // One piece: Ethernet and IPv4 headers, TTL one less, and `bytes` of the parent's payload from `offset`.
-void write_piece(const Lane& lane, const route::NextHop& hop, const Cut& cut, unsigned offset, unsigned bytes,
-                 rte_mbuf* piece) noexcept {
+void write_piece(const Lane& lane, const route::NextHop& hop, const Cut& cut, unsigned pcp, unsigned offset,
+                 unsigned bytes, rte_mbuf* piece) noexcept {
     const bool first = offset == 0;
     const unsigned header_bytes = first ? cut.first_bytes : cut.later_bytes;
     const unsigned total = header_bytes + bytes;
@@ -85,6 +86,7 @@ void write_piece(const Lane& lane, const route::NextHop& hop, const Cut& cut, un
     piece->pkt_len = piece->data_len;
     auto* frame = rte_pktmbuf_mtod(piece, std::uint8_t*);
     std::memcpy(frame, hop.l2_header.data(), hop.l2_length - 2u);
+    net::set_pcp(frame, hop.l2_length, pcp);
     const std::uint16_t ether_type = net::be16(net::kEtherTypeIp4);
     std::memcpy(frame + hop.l2_length - 2, &ether_type, 2);
     std::uint8_t* header = frame + hop.l2_length;
@@ -113,6 +115,7 @@ std::optional<DropReason> send_in_pieces(WorkerState& worker, const Snapshot& sn
     port::TxBuffer& tx = worker.tx[hop.port];
     if (tx.size() + count > port::kTxBufferSize) {
         worker.ports[hop.port].tx_dropped.add(1);
+        worker.class_tx_dropped[hop.port][lane.traffic_class].add(1);
         return DropReason::tx_full;
     }
     std::array<rte_mbuf*, port::kTxBufferSize> mbufs;
@@ -120,7 +123,7 @@ std::optional<DropReason> send_in_pieces(WorkerState& worker, const Snapshot& sn
     unsigned offset = 0;
     for (unsigned i = 0; i < count; ++i) {
         const unsigned bytes = std::min(i == 0 ? cut.first_room : cut.later_room, cut.payload - offset);
-        write_piece(lane, hop, cut, offset, bytes, mbufs[i]);
+        write_piece(lane, hop, cut, snapshot.traffic_classes[lane.traffic_class].pcp, offset, bytes, mbufs[i]);
         offset += bytes;
         tx.push(mbufs[i]);
     }

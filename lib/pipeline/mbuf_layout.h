@@ -83,6 +83,7 @@ class MbufLane {
     std::uint16_t& in_port;
     std::uint16_t& in_interface;
     std::uint16_t& next_hop;
+    std::uint16_t& policy_hop;
     std::uint16_t& flags;
     std::uint8_t& colour;
     std::uint8_t& ttl;
@@ -107,6 +108,7 @@ class MbufLane {
           in_port(lane.in_port),
           in_interface(lane.in_interface),
           next_hop(lane.next_hop),
+          policy_hop(lane.policy_hop),
           flags(lane.flags),
           colour(lane.colour),
           ttl(lane.ttl),

@@ -1,17 +1,19 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// Which worker a session belongs to: a pure function of the keyed symmetric hash over tenant and tuple, the same for
-// both directions. The table is the same on every worker and stays while they run.
+// Which worker a session belongs to: a pure function of the keyed symmetric hash over the tuple, the same for both
+// directions and in every tenant. The table is the same on every worker and stays while they run.
 #include <array>
 #include <cassert>
 #include <cstdint>
+
+#include "net/flow_hash.h"
 
 namespace cachewire::pipeline {
 
 inline constexpr unsigned kMaxWorkers = 128;
 // Four times the workers there may be, so that at most a fifth of the traffic lies on the wrong side of a rounding; 512
 // bytes are 8 lines, which stay in L1.
-inline constexpr unsigned kOwnerBits = 9;
+inline constexpr unsigned kOwnerBits = net::kOwnerHashBits;
 inline constexpr unsigned kOwnerBuckets = 1u << kOwnerBits;
 using Owners = std::array<std::uint8_t, kOwnerBuckets>;
 

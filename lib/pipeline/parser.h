@@ -114,7 +114,8 @@ struct IpHeader {
     bool maybe_special = false;  // an address that check_addresses has to look at
 };
 
-enum class Shape { plain, any };
+// wire: of a transparent pair, on which hosts say to each other what no router passes on.
+enum class Shape { plain, any, wire };
 
 // Enough bytes for the fixed header, nothing between it and L4, a whole TCP or UDP datagram. From the words that are
 // read anyway.
@@ -140,7 +141,7 @@ template <net::Family kFamily>
 template <Shape kShape>
 [[gnu::always_inline]] inline Drop read_ip4(const std::uint8_t* l3, std::uint32_t available, IpChecksum::Value device,
                                             IpHeader& ip) noexcept {
-    constexpr bool kAny = kShape == Shape::any;
+    constexpr bool kAny = kShape != Shape::plain;
     if (kAny && available < net::kIp4Bytes) return DropReason::ip4_truncated;
     const std::uint64_t first = net::load64(l3);       // version and length, TOS, total length, id, fragment
     const std::uint64_t second = net::load64(l3 + 8);  // TTL, protocol, checksum, source
@@ -179,7 +180,7 @@ template <Shape kShape>
 
 template <Shape kShape>
 [[gnu::always_inline]] inline Drop read_ip6(const std::uint8_t* l3, std::uint32_t available, IpHeader& ip) noexcept {
-    constexpr bool kAny = kShape == Shape::any;
+    constexpr bool kAny = kShape != Shape::plain;
     if (kAny && available < net::kIp6Bytes) return DropReason::ip6_truncated;
     const std::uint64_t first =
         net::load64(l3);  // version, class and flow label, payload length, next header, hop limit
@@ -220,7 +221,7 @@ template <net::Family kFamily, Shape kShape, class Out>
 [[gnu::always_inline]] inline Drop parse_ip_as(const std::uint8_t* frame, std::uint32_t length,
                                                IpChecksum::Value ip_checksum, bool group_mac, const L2& l2,
                                                const net::HashSeed& seed, Out& out, net::FlowKey& key) noexcept {
-    constexpr bool kAny = kShape == Shape::any;
+    constexpr bool kAny = kShape != Shape::plain;
     const std::uint8_t* l3 = frame + l2.l3_offset;
     const std::uint32_t available = length - l2.l3_offset;
     IpHeader ip;
@@ -232,7 +233,10 @@ template <net::Family kFamily, Shape kShape, class Out>
     }
     if (drop) return drop;
     store_addresses(ip.words, key);
-    if ((kAny && group_mac) | ip.maybe_special) {
+    if constexpr (kShape == Shape::wire) {
+        if (kFamily == net::Family::ip6 && key.dst.is_v4()) return DropReason::martian_destination;
+        if (kFamily == net::Family::ip6 && key.src.is_v4()) return DropReason::martian_source;
+    } else if ((kAny && group_mac) | ip.maybe_special) {
         const bool broadcast_mac = group_mac && net::load32(frame) == 0xffffffff && net::load16(frame + 4) == 0xffff;
         drop = check_addresses(kFamily, key, group_mac, broadcast_mac);
         if (drop) return drop;

@@ -65,7 +65,7 @@ struct PipelineAfter {
     template <class Burst>
     static void run(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
         (step<Stages>(worker, snapshot, burst, worker.last_tsc), ...);
-        stages::Punt::process(worker, burst);  // before the drops: it makes some
+        stages::Punt::process(worker, snapshot, burst);  // before the drops: it makes some
         stages::Drop::process(worker, burst);
     }
 

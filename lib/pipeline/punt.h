@@ -8,7 +8,7 @@
 //
 // What the ledger says is the worker's alone, and is decided when the packet leaves the burst:
 //   dropped   the packet ends here, under its drop reason; its bytes go on as what an ICMP error or RST quotes
-//   punted    it was for us: ARP, neighbour discovery, an echo request
+//   punted    it was for us: ARP, neighbour discovery, an echo request, what the kernel's twin takes
 //   held      it waits for its next hop's MAC address and comes back, to be sent or to be dropped as no_neighbor
 // A packet over its class's rate is dropped under its own reason; one that finds the queue full as `punt_full`.
 #include <array>
@@ -26,20 +26,38 @@ enum class PuntFate : std::uint8_t { dropped, punted, held };
 
 // Each class has its own rate for each port that the packets came in by, so that a storm of one kind takes nothing from
 // the others. Answers to our own questions come to our own MAC address: no broadcast storm keeps them out.
-enum class PuntClass : std::uint8_t { resolve_group, resolve_own, local, no_neighbor, error };
-inline constexpr std::size_t kPuntClasses = 5;
+// The kernel_ ones go to the twins, at rates of the configuration's.
+enum class PuntClass : std::uint8_t {
+    resolve_group,
+    resolve_own,
+    local,
+    no_neighbor,
+    error,
+    kernel_bgp,
+    kernel_ospf,
+    kernel_bfd,
+    kernel_other
+};
+inline constexpr std::size_t kPuntClasses = 9;
+inline constexpr std::size_t kFirstKernelClass = 5;
+inline constexpr std::size_t kKernelClasses = kPuntClasses - kFirstKernelClass;
 
 struct PuntRate {
     std::uint32_t per_second;
     std::uint32_t burst;
 };
-inline constexpr std::array<PuntRate, kPuntClasses> kPuntRates = {{
+inline constexpr std::array<PuntRate, kFirstKernelClass> kPuntRates = {{
     {2000, 256},   // resolve_group
     {2000, 256},   // resolve_own
     {10000, 256},  // local
     {2000, 256},   // no_neighbor
     {1000, 100},   // error: as many ICMP errors a second leave for what came in by one port (RFC 1812 4.3.2.8)
 }};
+
+struct PuntInterval {
+    std::uint64_t tsc = 0;  // 0: everything is admitted
+    std::uint32_t burst = 1;
+};
 
 // clang-format off
 #define CACHEWIRE_PUNT_REASONS(X)                                                             \
@@ -52,7 +70,11 @@ inline constexpr std::array<PuntRate, kPuntClasses> kPuntRates = {{
     X(no_route,      dropped,  error,         no_route)      \
     X(ttl_exceeded,  dropped,  error,         ttl_exceeded)  \
     X(mtu_exceeded,  dropped,  error,         mtu_exceeded)  \
-    X(reject,        dropped,  error,         acl_deny)
+    X(reject,        dropped,  error,         acl_deny)      \
+    X(kernel_bgp,    punted,   kernel_bgp,    kernel_rate)    \
+    X(kernel_ospf,   punted,   kernel_ospf,   kernel_rate)    \
+    X(kernel_bfd,    punted,   kernel_bfd,    kernel_rate)    \
+    X(kernel_other,  punted,   kernel_other,  kernel_rate)
 // clang-format on
 
 enum class PuntReason : std::uint8_t {

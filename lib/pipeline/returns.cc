@@ -29,7 +29,10 @@ void transmit(WorkerState& worker, const Snapshot& snapshot, const Return& from)
         ++worker.ledger.held;
         return;
     }
-    if (sends) worker.ports[from.port].tx_dropped.add(1);
+    if (sends) {
+        worker.ports[from.port].tx_dropped.add(1);
+        worker.class_tx_dropped[from.port][0].add(1);
+    }
     const DropReason reason = port == nullptr ? DropReason::port_down : why_not_sent(*port);
     count_drop(worker, from.tenant, sends ? DropReason::tx_full : reason);
     rte_pktmbuf_free(from.mbuf);

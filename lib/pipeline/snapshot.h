@@ -16,6 +16,7 @@
 #include "net/mac.h"
 #include "net/prefix.h"
 #include "pipeline/descriptor.h"
+#include "pipeline/punt.h"
 #include "qos/policer.h"
 #include "route/fib.h"
 #include "route/group.h"
@@ -66,10 +67,27 @@ struct Port {
     std::uint16_t ethdev = 0;                    // DPDK port id
     std::uint16_t txq = 1;     // queues; worker w uses w % txq
     std::uint16_t tag_bytes_stripped = 0;
+    // Of a port in a transparent pair, which has no interfaces: where its frames leave, and what lists know it by.
+    std::uint16_t wire_next_hop = kNoNextHop;
+    std::uint16_t wire_interface = kNoInterface;
+    bool wire_non_ip = false;  // frames that are no IP pass
     Attachment untagged;
     std::vector<TaggedAttachment> tagged;     // sorted by (outer, inner)
     std::vector<TaggedAttachment> wildcards;  // by specificity: match port + vlan with any inner; outer 0xffff: any
 };
+
+inline constexpr std::uint8_t kMaxClasses = 65;  // slots; slot 0 is no class
+inline constexpr std::uint8_t kKeepDscp = 0xff;
+
+// What the packets of a class leave with. Slot 0: as they came, and with priority 0 where they are tagged.
+struct TrafficClass {
+    std::uint8_t dscp = kKeepDscp;
+    std::uint8_t pcp = 0;
+    std::uint16_t policer = kNoPolicer;
+};
+
+// Where a policer may stand, in the order in which a packet meets them: passes of the QoS stage.
+enum class PolicerPlace : std::uint8_t { interface_in, tenant_in, rule, traffic_class, tenant_out, interface_out };
 
 struct Interface {
     net::Mac mac;
@@ -79,6 +97,10 @@ struct Interface {
     std::uint16_t vlan = 0;  // 0: untagged; what frames leave with
     std::uint16_t inner_vlan = 0;
     std::uint16_t mss_clamp = kNoMssClamp;  // or bytes, or kMssClampAuto: by MTU
+    std::uint16_t wire_peer = kNoInterface;  // of a port in a pair: the other one's
+    bool twin = false;                       // the kernel has one too, and what is for it
+    std::uint16_t policer_in = kNoPolicer;
+    std::uint16_t policer_out = kNoPolicer;
 };
 
 struct Tenant {
@@ -86,9 +108,11 @@ struct Tenant {
     bool stateful = false;                  // the session's verdict holds for replies too; without a list as well
     std::uint16_t policy_generation = 0;    // bumped when anything that a verdict depends on changes
     std::uint16_t route_generation = 0;     // of its VRF
+    std::uint16_t list_generation = 0;      // the policy generation that its list came with; later ones are of routes
     std::uint16_t policer_in = kNoPolicer;  // index into Snapshot::policers and WorkerState's states
     std::uint16_t policer_out = kNoPolicer;
     bool midstream = false;                 // TCP may be picked up without its SYN
+    bool twins = false;                     // of any of its interfaces
     Rpf rpf = Rpf::none;
     session::Quota quota;
     const acl::Classifier* acl = nullptr;  // null: permit
@@ -100,6 +124,8 @@ struct Tenant {
     // on, as one word) its rules look at. A memo answers only for packets that agree with the session's first one
     // there.
     std::uint64_t own_fields = 0;
+    // Next hops that the list's rules name, by Treatment::next_hop; [0] is kNoNextHop. Null: none does.
+    const std::uint16_t* policy_hops = nullptr;
 
     // `rule`: as Lane::rule.
     [[nodiscard]] std::uint32_t rule_id(std::uint32_t rule) const noexcept {
@@ -121,6 +147,7 @@ struct Snapshot {
     bool partial_checksums = false;  // of any port
     bool mss_clamps = false;         // of any interface
     bool rpf = false;                // of any tenant
+    std::array<PuntInterval, kKernelClasses> kernel_punt{};  // by class, from the first one on
     std::vector<Port> ports;
     std::vector<Interface> interfaces;
     std::vector<Tenant> tenants;  // by slot
@@ -128,12 +155,22 @@ struct Snapshot {
     std::vector<route::NextHop> next_hops;
     std::vector<std::shared_ptr<const route::Group>> groups;  // by NextHop::group; null where there is none now
     std::vector<qos::PolicerProfile> policers;  // by attachment
+    std::uint8_t policer_places = 0;            // a bit a PolicerPlace: some packet may meet one there
+    bool classes = false;                       // there are any
+    std::array<TrafficClass, kMaxClasses> traffic_classes;
+    std::array<std::uint8_t, 64> class_of_dscp{};  // 0: none
+    std::array<std::uint8_t, 8> class_of_pcp{};
+
+    [[nodiscard]] bool polices(PolicerPlace place) const noexcept {
+        return (policer_places >> static_cast<unsigned>(place) & 1) != 0;
+    }
     // What an operator has blocked for a time, in either direction, by tenant slot. Empty: nothing at all is.
     std::vector<std::vector<net::Prefix>> blocks;
 
     // What keeps the raw pointers above alive.
     std::vector<std::shared_ptr<const acl::Classifier>> classifiers;
     std::vector<std::shared_ptr<const void>> rule_numbers;
+    std::vector<std::shared_ptr<const std::vector<std::uint16_t>>> policy_hops;
     std::vector<std::shared_ptr<const route::FibView>> fibs;  // by tenant slot
 };
 

@@ -10,13 +10,15 @@
 
 namespace cachewire::pipeline {
 
-// A port or its link went down with packets in its buffer. Whose they were is not kept, so they count under tenant "".
+// A port or its link went down with packets in its buffer. Whose they were is not kept, so they count under tenant "" and
+// no class.
 inline void drop_held(WorkerState& worker, std::uint16_t port, DropReason reason) noexcept {
     const unsigned n = worker.tx[port].discard();
     worker.ledger.held -= n;
     worker.ledger.dropped += n;
     worker.tenants[kNoTenant].drops[static_cast<unsigned>(reason)].add(n);
     worker.ports[port].tx_dropped.add(n);
+    worker.class_tx_dropped[port][0].add(n);
 }
 
 // A port without a TX queue for this worker: to the worker that holds it. What its ring has no room for stays here.

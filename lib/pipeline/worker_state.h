@@ -88,12 +88,12 @@ struct WorkerState {
     session::RuleCounters rules;
     session::FragmentTable fragments;
     std::uint32_t shadow_hits = 0;             // memo hits since the last one that was checked
-    std::vector<qos::PolicerState> policers;   // by attachment, fixed size: zero-filled is a full bucket
+    qos::Policers policers;                    // by attachment, fixed size: zero-filled is a full bucket
     std::array<port::TxBuffer, kMaxPorts> tx;  // by snapshot port
 
     // By port that the packet came in by, and class. Intervals in TSC cycles; 0, as before make_worker_state: no limit.
     std::array<std::array<Meter, kPuntClasses>, kMaxPorts> punt_meters{};
-    std::array<std::uint64_t, kPuntClasses> punt_intervals{};
+    std::array<std::uint64_t, kFirstKernelClass> punt_intervals{};  // the kernel's are the snapshot's
     PuntRing to_slow_path;
     ReturnRing from_slow_path;
     Handoff handoff;  // to and from the other workers
@@ -101,6 +101,8 @@ struct WorkerState {
     std::array<StageCounters, kStages> stages;
     std::array<PortCounters, kMaxPorts> ports;
     std::vector<TenantCounters> tenants;  // kMaxTenants
+    // Packets that a full TX buffer refused, by port and class; what goes out touches none of it.
+    std::array<std::array<base::Counter, kMaxClasses>, kMaxPorts> class_tx_dropped{};
     LoopCounters loop;
     alignas(base::kCacheLine) MemoCounters memo;
     alignas(base::kCacheLine) PuntCounters punts;

@@ -233,6 +233,18 @@ unsigned packet_slot_bytes(std::uint16_t mtu) noexcept {
     return slot;
 }
 
+namespace {
+
+bool change_flags(const std::string& interface, int set, int clear) noexcept {
+    const ControlSocket control;
+    ifreq request{};
+    if (!control.ask(SIOCGIFFLAGS, interface, request)) return false;
+    request.ifr_flags = static_cast<short>((request.ifr_flags | set) & ~clear);
+    return control.ask(SIOCSIFFLAGS, interface, request);
+}
+
+}  // namespace
+
 std::optional<InterfaceState> read_interface(const std::string& interface) noexcept {
     const ControlSocket control;
     InterfaceState state;
@@ -263,13 +275,9 @@ void restore_interface(const std::string& interface, const InterfaceState& to) n
     }
 }
 
-bool bring_up(const std::string& interface) noexcept {
-    const ControlSocket control;
-    ifreq request{};
-    if (!control.ask(SIOCGIFFLAGS, interface, request)) return false;
-    request.ifr_flags = static_cast<short>(request.ifr_flags | IFF_UP);
-    return control.ask(SIOCSIFFLAGS, interface, request);
-}
+bool bring_up(const std::string& interface) noexcept { return change_flags(interface, IFF_UP, 0); }
+
+bool take_down(const std::string& interface) noexcept { return change_flags(interface, 0, IFF_UP); }
 
 bool set_interface_mtu(const std::string& interface, std::uint16_t mtu) noexcept {
     const ControlSocket control;

@@ -73,6 +73,7 @@ void restore_interface(const std::string& interface, const InterfaceState& to) n
 
 // Sets IFF_UP. False, and errno, when that is not allowed.
 bool bring_up(const std::string& interface) noexcept;
+bool take_down(const std::string& interface) noexcept;
 bool set_interface_mtu(const std::string& interface, std::uint16_t mtu) noexcept;
 
 }  // namespace cachewire::port

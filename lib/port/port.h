@@ -110,6 +110,11 @@ class EthPort {
     [[nodiscard]] std::string gone() const;
     // What open() needs is there again, as far as that can be asked.
     [[nodiscard]] bool can_open() const;
+    // One side of a transparent pair: whether somebody is on the other end, nullopt: that can't be told; and taking the
+    // link from them, or giving it back. False: the device can't.
+    [[nodiscard]] std::optional<bool> wire() const;
+    bool set_wire(bool up) noexcept;
+
     // While it is gone: close, unplug (EAL forgets the device), open; no worker may use the port meanwhile. open()
     // throws as the constructor does, and the port stays closed.
     void close() noexcept;

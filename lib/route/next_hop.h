@@ -11,8 +11,9 @@
 
 namespace cachewire::route {
 
-// group and leak stand in FIBs and never in a lane: the route stage puts what they lead to in their place.
-enum class NextHopKind : std::uint8_t { no_route, drop, local, broadcast, unresolved, forward, group, leak };
+// group and leak stand in FIBs and never in a lane: the route stage puts what they lead to in their place. wire is the
+// other port of a transparent pair and stands in no FIB.
+enum class NextHopKind : std::uint8_t { no_route, drop, local, broadcast, unresolved, forward, wire, group, leak };
 
 struct alignas(base::kCacheLine) NextHop {
     // The header as it goes out, without the final EtherType: MACs, then up to two tags (TPID and TCI). l2_length

@@ -137,8 +137,9 @@ inline void remember_next_hop(HotEntry& hot, bool reverse, std::uint16_t next_ho
 // Generations are compared for equality on 16 bits, so one that is never renewed would look fresh again after 65536
 // changes. The expiry walk calls this: what is more than a quarter of the range behind is moved up to there, and stays
 // stale.
+inline constexpr std::uint16_t kGenerationRange = 0x4000;
 inline void keep_generations_stale(HotEntry& hot, std::uint16_t policy_now, std::uint16_t route_now) noexcept {
-    constexpr std::uint16_t kQuarter = 0x4000;
+    constexpr std::uint16_t kQuarter = kGenerationRange;
     const auto age = [](std::uint16_t now, std::uint16_t then) { return static_cast<std::uint16_t>(now - then); };
     if (age(policy_now, hot.policy_generation) > kQuarter)
         hot.policy_generation = static_cast<std::uint16_t>(policy_now - kQuarter);

@@ -16,8 +16,8 @@ OutcomeTable::OutcomeTable(std::size_t capacity) : slots_(capacity), chains_(std
 }
 
 std::uint16_t& OutcomeTable::chain(const Outcome& outcome) noexcept {
-    static_assert(sizeof(Outcome) == sizeof(std::uint32_t));
-    std::uint32_t bytes;
+    static_assert(sizeof(Outcome) == sizeof(std::uint64_t));
+    std::uint64_t bytes;
     std::memcpy(&bytes, &outcome, sizeof bytes);
     return chains_[(bytes * 0x9e3779b97f4a7c15u >> 40) & (chains_.size() - 1)];
 }

@@ -17,8 +17,10 @@ struct Outcome {  // not the rule, not the backend: those are session state
     std::uint8_t reject : 1 = 0;      // of a deny: the sender is told
     std::uint8_t by_default : 1 = 0;  // of a deny: no rule matched
     std::uint8_t spare : 5 = 0;
-    std::uint8_t traffic_class = 0;
-    std::uint16_t policer = 0xffff;
+    std::uint8_t traffic_class = 0;  // 0: none
+    std::uint16_t policer = 0xffff;  // 0xffff: none
+    std::uint16_t next_hop = 0;      // of the forward direction, in place of the route's; 0: none
+    std::uint16_t spare2 = 0;
     friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 static_assert(std::has_unique_object_representations_v<Outcome>);  // its bytes are hashed

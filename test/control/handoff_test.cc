@@ -157,6 +157,42 @@ TEST_CASE("handoff: every reply finds its session, whichever worker received it"
     }
 }
 
+TEST_CASE("handoff: replies to sessions that leak come to their worker by another tenant", "[handoff]") {
+    constexpr unsigned kFlows = 2000;
+    const std::string config = R"(version: 1
+ports: [{name: west, device: "net_ring_w"}, {name: east, device: "net_ring_e"}]
+tenants:
+  - {name: red, id: 1, match: [{port: west}], acl: edge}
+  - {name: uplink, id: 2, match: [{port: east}], sessions: track, acl: shut}
+interfaces:
+  - {name: lan, port: west, addresses: ["10.0.0.1/24"]}
+  - {name: wan, port: east, addresses: ["192.0.2.1/24"]}
+neighbors:
+  - {tenant: red, address: 10.0.0.9, mac: "02:00:00:00:00:88"}
+  - {tenant: uplink, address: 192.0.2.9, mac: "02:00:00:00:00:99"}
+routes:
+  - {tenant: red, prefix: 10.1.0.0/16, via: 10.0.0.9}
+  - {tenant: red, prefix: 198.18.0.0/15, via: {tenant: uplink, address: 192.0.2.9}}
+acl:
+  - {name: edge, stateful: true, rules: [{action: permit, in: lan}]}
+  - {name: shut}
+)";
+    for (const unsigned workers : {2u, 4u}) {
+        INFO(workers << " workers");
+        HandoffRig rig(workers, config);
+        rig.start();
+        std::vector<Bytes> forward, reverse;
+        for (unsigned i = 0; i < kFlows; ++i) forward.push_back(there(i));
+        for (unsigned i = 0; i < kFlows; ++i) reverse.push_back(back(i));
+        CHECK(rig.exchange(rig.west, rig.east, forward).size() == kFlows);
+        // Uplink permits nothing and has no route there: what comes through has found red's session.
+        CHECK(rig.exchange(rig.east, rig.west, reverse).size() == kFlows);
+        CHECK(rig.sessions() == kFlows);
+        rig.stop();
+        check_closed(rig.ledger());
+    }
+}
+
 TEST_CASE("handoff: order inside a session holds", "[handoff]") {
     constexpr unsigned kFlows = 100, kEach = 100;
     HandoffRig rig(4);

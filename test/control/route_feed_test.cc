@@ -266,5 +266,38 @@ TEST_CASE_METHOD(Fixture, "route feed: a batch that does not fit is refused, and
     CHECK(kind("red", "10.0.0.40") == NextHopKind::unresolved);
 }
 
+TEST_CASE_METHOD(Fixture, "route feed: a refused batch is tried again, and fits when there is room", "[control]") {
+    const auto kernel = [&](std::uint32_t i) { return net::Prefix{net::Address::from_v4(0x64000000u + i), 32, net::Family::ip4}; };
+    constexpr std::uint32_t kMany = 4 * RouteFeed::kMaxBatch - 1000;
+    for (std::uint32_t i = 0; i < kMany; ++i)
+        feed.set_route(RouteSource::kernel, slot("red"), kernel(i), {{interface("lan"), net::Address::from_v4(0x0b000000u + i), 1}});
+    while (feed.stats().pending != 0) flush();
+    REQUIRE(feed.stats().refused == 0);
+    for (std::uint32_t i = 2; i < 2002; ++i)
+        feed.set_neighbor(slot("red"), interface("lan"), net::Address::from_v4(0x0c000000u + i), {mac(6), false});
+    while (feed.stats().pending != 0) flush();
+    CHECK(feed.stats().refused == 2000);
+    CHECK(hop("red", "12.0.0.2").kind == NextHopKind::no_route);
+
+    for (std::uint32_t i = 0; i < kMany; ++i) feed.withdraw(RouteSource::kernel, slot("red"), kernel(i));
+    // A newer word counts and not the refused one.
+    feed.set_neighbor(slot("red"), interface("lan"), net::Address::from_v4(0x0c000003u), {});
+    for (int i = 0; i < 100; ++i) flush();
+    CHECK(hop("red", "12.0.0.2").kind == NextHopKind::forward);
+    CHECK(hop("red", "12.0.0.3").kind == NextHopKind::no_route);
+    CHECK(feed.stats().pending == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "route feed: many VRFs share publications", "[control]") {
+    feed.set_route(RouteSource::kernel, slot("red"), net::parse_prefix("100.0.0.0/24")->prefix, {});
+    REQUIRE(flush());
+    feed.set_route(RouteSource::kernel, slot("blue"), net::parse_prefix("100.0.0.0/24")->prefix, {});
+    CHECK_FALSE(feed.flush(now_ms + 1));
+    CHECK_FALSE(feed.flush(now_ms + RouteFeed::kFlushEveryMs - 1));
+    CHECK(feed.flush(now_ms + RouteFeed::kFlushEveryMs));
+    come_round();
+    CHECK(kind("blue", "100.0.0.1") == NextHopKind::drop);
+}
+
 }  // namespace
 }  // namespace cachewire

@@ -73,6 +73,9 @@ class Examples(harness.Case):
     def test_router(self):
         self.run_example(example("router.yaml"))
 
+    def test_qos(self):
+        self.run_example(example("qos.yaml"), lambda c: self.assertEqual(len(c.ask("/cachewire/qos/stats")), 2))
+
     def frames(self):
         return [packets.ether(ROUTER_MAC[0], HOST_MAC[0], packets.udp_packet("10.77.0.2", "10.78.0.2", sport=1000 + n)) for n in range(100)]
 

@@ -89,6 +89,7 @@ class Hosts(harness.Case):
     tools = ()
     mtu = 1500
     port_keys = {}
+    eal = None
 
     @classmethod
     def config(cls):
@@ -120,7 +121,7 @@ class Hosts(harness.Case):
             cls.cleanup.callback(subprocess.run, ["ip", "netns", "del", space], check=False)
             ip("-n", space, "link", "set", "lo", "up")
         cls.before()
-        cls.cachewire = cls.cleanup.enter_context(Cachewire(cls.config()))
+        cls.cachewire = cls.cleanup.enter_context(Cachewire(cls.config(), eal=cls.eal))
         cls.cachewire.wait_running()
         cls.after()
 
@@ -265,3 +266,56 @@ class Veths(Hosts):
         for n in range(2):
             cls.cleanup.callback(subprocess.run, ["ip", "link", "del", cls.names[n]], check=False, capture_output=True)
             cls.make_wire(n)
+
+
+TENANTS = ["red", "blue"]
+
+
+def mac_of(kind, n):
+    return f"02:00:00:00:{kind:02x}:{n:02x}"
+
+
+class FourHosts(Hosts):
+    """Port n of four: tenant n // 2, side n % 2. Both tenants have the same addresses."""
+
+    lcores = None  # as the harness has them
+
+    @classmethod
+    def config(cls):
+        return {
+            "version": 1,
+            "memory": {"mbufs": 32768},
+            "sessions": {"capacity": 4096},
+            "ports": [{"name": f"p{n}", "device": f"net_tap{n},iface={cls.names[n]}", "mac": mac_of(7, n)} for n in range(4)],
+            "tenants": [{"name": name, "id": 1 + t, "match": [{"port": f"p{2 * t}"}, {"port": f"p{2 * t + 1}"}], "acl": "stateful"} for t, name in enumerate(TENANTS)],
+            "interfaces": [{"name": f"i{n}", "port": f"p{n}", "addresses": [f"{GATEWAYS[n % 2][0]}/24", f"{GATEWAYS[n % 2][1]}/64"]} for n in range(4)],
+            "neighbors": [{"tenant": TENANTS[n // 2], "address": address, "mac": mac_of(0x70, n)} for n in range(4) for address in ADDRESSES[n % 2]],
+            "acl": [{"name": "stateful", "default": "permit", "stateful": True, "rules": []}],
+        }
+
+    @classmethod
+    def setUpClass(cls):
+        cls.reason = why_not(*cls.tools)
+        if cls.reason:
+            return
+        cls.cleanup = contextlib.ExitStack()
+        cls.addClassCleanup(cls.cleanup.close)
+        tag = f"{os.getpid() % 100000}"
+        cls.spaces = [f"cwfour{tag}{n}" for n in range(4)]
+        cls.names = [f"cwf{tag}{n}" for n in range(4)]
+        for space in cls.spaces:
+            ip("netns", "add", space)
+            cls.cleanup.callback(ip, "netns", "del", space)
+            ip("-n", space, "link", "set", "lo", "up")
+        cachewire = Cachewire(cls.config())
+        if cls.lcores:
+            cachewire.command[1:3] = ["--lcores", cls.lcores]
+        cls.cachewire = cls.cleanup.enter_context(cachewire)
+        cls.cachewire.wait_running()
+        for n, (space, tap) in enumerate(zip(cls.spaces, cls.names)):
+            ip("link", "set", tap, "netns", space)
+            ip("-n", space, "link", "set", tap, "address", mac_of(0x70, n), "up")
+            for address, gateway, bits in zip(ADDRESSES[n % 2], GATEWAYS[n % 2], (24, 64)):
+                ip("-n", space, "addr", "replace", f"{address}/{bits}", "dev", tap, *(["nodad"] if ":" in address else []))
+                ip("-n", space, "neigh", "replace", gateway, "lladdr", mac_of(7, n), "dev", tap, "nud", "permanent")
+                ip("-n", space, "route", "replace", "default", "via", gateway, "dev", tap)

@@ -1,57 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Two tenants with the same addresses on four hosts, and a tenant that leaves by another one's uplink."""
-import contextlib
-import os
-
-from hosts import ADDRESSES, GATEWAYS, HOST_MAC, ROUTER_MAC, Hosts, Taps, harness, ip, why_not
-
-TENANTS = ["red", "blue"]
+from hosts import ADDRESSES, GATEWAYS, HOST_MAC, ROUTER_MAC, TENANTS, FourHosts, Taps, harness, ip
 
 
-def mac(kind, n):
-    return f"02:00:00:00:{kind:02x}:{n:02x}"
-
-
-class Overlap(Hosts):
-    """Port n of four: tenant n // 2, side n % 2. Everything but the MAC addresses is the same in both tenants."""
-
-    @classmethod
-    def config(cls):
-        return {
-            "version": 1,
-            "memory": {"mbufs": 32768},
-            "sessions": {"capacity": 4096},
-            "ports": [{"name": f"p{n}", "device": f"net_tap{n},iface={cls.names[n]}", "mac": mac(7, n)} for n in range(4)],
-            "tenants": [{"name": name, "id": 1 + t, "match": [{"port": f"p{2 * t}"}, {"port": f"p{2 * t + 1}"}], "acl": "stateful"} for t, name in enumerate(TENANTS)],
-            "interfaces": [{"name": f"i{n}", "port": f"p{n}", "addresses": [f"{GATEWAYS[n % 2][0]}/24", f"{GATEWAYS[n % 2][1]}/64"]} for n in range(4)],
-            "neighbors": [{"tenant": TENANTS[n // 2], "address": address, "mac": mac(0x70, n)} for n in range(4) for address in ADDRESSES[n % 2]],
-            "acl": [{"name": "stateful", "default": "permit", "stateful": True, "rules": []}],
-        }
-
-    @classmethod
-    def setUpClass(cls):
-        cls.reason = why_not()
-        if cls.reason:
-            return
-        cls.cleanup = contextlib.ExitStack()
-        cls.addClassCleanup(cls.cleanup.close)
-        tag = f"{os.getpid() % 100000}"
-        cls.spaces = [f"cwvrf{tag}{n}" for n in range(4)]
-        cls.names = [f"cwv{tag}{n}" for n in range(4)]
-        for space in cls.spaces:
-            ip("netns", "add", space)
-            cls.cleanup.callback(ip, "netns", "del", space)
-            ip("-n", space, "link", "set", "lo", "up")
-        cls.cachewire = cls.cleanup.enter_context(harness.Cachewire(cls.config()))
-        cls.cachewire.wait_running()
-        for n, (space, tap) in enumerate(zip(cls.spaces, cls.names)):
-            ip("link", "set", tap, "netns", space)
-            ip("-n", space, "link", "set", tap, "address", mac(0x70, n), "up")
-            for address, gateway, bits in zip(ADDRESSES[n % 2], GATEWAYS[n % 2], (24, 64)):
-                ip("-n", space, "addr", "replace", f"{address}/{bits}", "dev", tap, *(["nodad"] if ":" in address else []))
-                ip("-n", space, "neigh", "replace", gateway, "lladdr", mac(7, n), "dev", tap, "nud", "permanent")
-                ip("-n", space, "route", "replace", "default", "via", gateway, "dev", tap)
+class Overlap(FourHosts):
+    """Everything but the MAC addresses is the same in both tenants."""
 
     def packets(self):
         return [self.cachewire.ask(f"/cachewire/port/stats,p{n}")["tx_packets"] for n in range(4)]

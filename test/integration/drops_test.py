@@ -19,6 +19,8 @@ ELSEWHERE_TESTED = {
     "headers_chained": "test/pipeline: the mempool has to be empty at that moment",
     "arp": "test/pipeline: more than the slow path takes",
     "nd": "test/pipeline: more than the slow path takes",
+    "pair_non_ip": "test/control: a pair that drops it",
+    "kernel_rate": "test/control and test/hosts: needs a network namespace",
     "leak_conflict": "test/pipeline: two sessions whose replies are the same",
     "handoff_full": "test/control: an owner that does not come round",
     "punt_full": "test/pipeline: a slow path that does not come round",

@@ -2,6 +2,7 @@
 #include "pipeline/fragment.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "net/checksum.h"
@@ -38,6 +39,7 @@ struct PiecesRig : test::StageRig {
         Lane lane{};
         lane.mbuf = test::make_mbuf(frame, cuts).release();
         lane.next_hop = 1;
+        lane.traffic_class = traffic_class;
         lane.l3_offset = 14;
         lane.l3_length = static_cast<std::uint16_t>(frame[16] << 8 | frame[17]);
         const auto refused = send_in_pieces(*worker, snapshot, lane);
@@ -59,6 +61,7 @@ struct PiecesRig : test::StageRig {
         return frames;
     }
     unsigned before;
+    std::uint8_t traffic_class = 0;
 };
 
 // What a receiver puts together, with every check of the pieces that can be made.
@@ -138,6 +141,23 @@ TEST_CASE("pieces: of a piece keep its place and that more follow", "[pipeline]"
     const Bytes frame = PacketBuilder().eth().ip4("10.0.0.9", "192.0.2.9", fields).payload(1000).bytes();
     REQUIRE_FALSE(rig.send(frame, 500));
     CHECK(reassemble(rig.sent(), 14, 500, true, 800) == Bytes(frame.begin() + 34, frame.end()));
+}
+
+TEST_CASE("pieces: leave by a VLAN with the priority of the datagram's class", "[pipeline]") {
+    PiecesRig rig;
+    const std::array<std::uint8_t, 8> tags = {0x88, 0xa8, 0, 7, 0x81, 0, 0x0f, 0xfe};
+    std::copy(tags.begin(), tags.end(), rig.snapshot.next_hops[1].l2_header.begin() + 12);
+    rig.snapshot.next_hops[1].l2_length = 22;
+    rig.snapshot.traffic_classes[2].pcp = 5;
+    const Bytes frame = PacketBuilder().eth().ip4("10.0.0.9", "192.0.2.9").udp(1, 2).payload(1000).bytes();
+    for (const std::uint8_t traffic_class : {0, 2}) {
+        rig.traffic_class = traffic_class;
+        REQUIRE_FALSE(rig.send(frame, 500));
+        const std::uint8_t pcp = traffic_class == 0 ? 0 : 5 << 5;
+        for (const Bytes& piece : rig.sent())
+            CHECK(Bytes(piece.begin() + 12, piece.begin() + 20) ==
+                  Bytes{0x88, 0xa8, pcp, 7, 0x81, 0, static_cast<std::uint8_t>(pcp | 0x0f), 0xfe});
+    }
 }
 
 TEST_CASE("pieces: all or none", "[pipeline]") {

@@ -117,6 +117,23 @@ TEST_CASE("leak: a route within the tenant has no second tuple", "[pipeline]") {
     CHECK(rig.stats().companions == 0);
 }
 
+TEST_CASE("leak: a policy that kills spares sessions when only routes have changed", "[pipeline]") {
+    // As with a list that looks at the egress: its policy generation moves with the routes.
+    LeakRig rig;
+    rig.snapshot.on_policy_change = OnPolicyChange::kill;
+    rig.pass(request(kRed), kUp);
+    Tenant& red = rig.snapshot.tenants[kRed];
+    ++red.policy_generation;
+    rig.begin({request(kRed)});
+    rig.run<stages::Session>();
+    CHECK(rig.stats().active == 1);
+    CHECK((rig.lane(0).flags & kLaneStale) != 0);
+    red.list_generation = red.policy_generation;
+    rig.begin({request(kRed)});
+    rig.run<stages::Session>();
+    CHECK(rig.stats().active == 0);
+}
+
 TEST_CASE("leak: a new policy that kills looks at the session's tenant", "[pipeline]") {
     LeakRig rig;
     rig.snapshot.on_policy_change = OnPolicyChange::kill;
@@ -124,7 +141,7 @@ TEST_CASE("leak: a new policy that kills looks at the session's tenant", "[pipel
     const std::uint32_t session = rig.lane(0).session;
     rig.pass(reply(kUplink), kHome);
     CHECK(rig.lane(0).session == session);  // the uplink's generation is another one, and not its own
-    ++rig.snapshot.tenants[kRed].policy_generation;
+    rig.snapshot.tenants[kRed].list_generation = ++rig.snapshot.tenants[kRed].policy_generation;
     rig.begin({reply(kUplink)});
     rig.run<stages::Session>();
     CHECK(rig.stats().active == 0);

@@ -62,7 +62,7 @@ struct PuntRig : test::StageRig {
     }
     void punt_all(PuntReason reason) {
         worker->burst.filter([&](auto i) { return worker->burst.punt(i, reason); });
-        stages::Punt::process(*worker, worker->burst);
+        stages::Punt::process(*worker, snapshot, worker->burst);
         stages::Drop::process(*worker, worker->burst);
     }
     void give(const Return& what) {

@@ -12,9 +12,15 @@ namespace {
 struct QosRig : test::StageRig {
     explicit QosRig(unsigned policers) {
         for (unsigned i = 0; i < policers; ++i) {
-            snapshot.policers.push_back(qos::make_profile({"p", 1, 250, qos::Accounting::l2}, test::kRigHz));
+            snapshot.policers.push_back(
+                qos::make_profile({.name = "p", .rate_bps = 1, .burst_bytes = 250}, test::kRigHz));
         }
-        worker->policers = std::vector<qos::PolicerState>(policers);
+        worker->policers = qos::Policers(policers);
+    }
+    // Policer `index` stands there.
+    void attach(PolicerPlace place, std::uint16_t& where, std::uint16_t index) {
+        where = index;
+        snapshot.policer_places |= static_cast<std::uint8_t>(1u << static_cast<unsigned>(place));
     }
     void pass(const std::vector<std::uint16_t>& tenants) {
         std::vector<net::FlowKey> keys(tenants.size());
@@ -37,15 +43,15 @@ TEST_CASE("qos stage: without policers all lanes go on, green", "[pipeline]") {
 
 TEST_CASE("qos stage: each attachment is its own bucket, and what is over it is dropped in order", "[pipeline]") {
     QosRig rig(2);
-    rig.snapshot.tenants[1].policer_in = 0;
-    rig.snapshot.tenants[2].policer_out = 1;
+    rig.attach(PolicerPlace::tenant_in, rig.snapshot.tenants[1].policer_in, 0);
+    rig.attach(PolicerPlace::tenant_out, rig.snapshot.tenants[2].policer_out, 1);
     rig.pass({1, 2, 3, 1, 1, 2, 3, 2, 3, 3});
     const char* fates[] = {"live", "live", "live", "live", "policer", "live", "live", "policer", "live", "live"};
     for (unsigned i = 0; i < 10; ++i) {
         INFO("lane " << i);
         CHECK(rig.fate(i) == fates[i]);
     }
-    for (const qos::PolicerState& state : rig.worker->policers) {
+    for (const qos::PolicerState& state : rig.worker->policers.states) {
         CHECK(state.conform_packets.read() == 2);
         CHECK(state.conform_bytes.read() == 200);
         CHECK(state.violate_packets.read() == 1);
@@ -55,19 +61,20 @@ TEST_CASE("qos stage: each attachment is its own bucket, and what is over it is 
 
 TEST_CASE("qos stage: what the ingress policer drops never reaches the egress policer", "[pipeline]") {
     QosRig rig(2);
-    rig.snapshot.tenants[1].policer_in = 0;
-    rig.snapshot.tenants[1].policer_out = 1;
+    rig.attach(PolicerPlace::tenant_in, rig.snapshot.tenants[1].policer_in, 0);
+    rig.attach(PolicerPlace::tenant_out, rig.snapshot.tenants[1].policer_out, 1);
     rig.pass({1, 1, 1, 1});
     CHECK(rig.worker->burst.size() == 2);
-    CHECK(rig.worker->policers[0].violate_packets.read() == 2);
-    CHECK(rig.worker->policers[1].conform_packets.read() == 2);
-    CHECK(rig.worker->policers[1].violate_packets.read() == 0);
+    CHECK(rig.worker->policers.states[0].violate_packets.read() == 2);
+    CHECK(rig.worker->policers.states[1].conform_packets.read() == 2);
+    CHECK(rig.worker->policers.states[1].violate_packets.read() == 0);
 }
 
 TEST_CASE("qos stage: time is the burst's", "[pipeline]") {
     QosRig rig(1);
-    rig.snapshot.policers[0] = qos::make_profile({"p", 8'000, 250, qos::Accounting::l3}, test::kRigHz);
-    rig.snapshot.tenants[1].policer_in = 0;
+    rig.snapshot.policers[0] = qos::make_profile(
+        {.name = "p", .rate_bps = 8'000, .burst_bytes = 250, .accounting = qos::Accounting::l3}, test::kRigHz);
+    rig.attach(PolicerPlace::tenant_in, rig.snapshot.tenants[1].policer_in, 0);
     rig.pass({1, 1, 1});  // 86 bytes of IP each
     CHECK(rig.worker->burst.size() == 2);
     rig.worker->now_tsc += test::kRigHz / 10;  // 100 bytes more
@@ -75,7 +82,7 @@ TEST_CASE("qos stage: time is the burst's", "[pipeline]") {
     CHECK(rig.worker->burst.size() == 2);
     rig.pass({1});
     CHECK(rig.worker->burst.size() == 0);
-    CHECK(rig.worker->policers[0].conform_bytes.read() == 4 * 86);
+    CHECK(rig.worker->policers.states[0].conform_bytes.read() == 4 * 86);
 }
 
 }  // namespace cachewire::pipeline

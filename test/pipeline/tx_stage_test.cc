@@ -187,9 +187,12 @@ TEST_CASE("tx stage: a port that is down and a buffer that is full are named dro
         rig.snapshot.ports[0].admin_up = rig.snapshot.ports[0].sends = true;
         while (rig.worker->tx[0].size() < port::kTxBufferSize) rig.worker->tx[0].push(test::make_mbuf(in).release());
         rig.begin_lane(mbuf.get(), 14, static_cast<std::uint16_t>(in.size() - 14), false, 1);
+        rig.lane(0).traffic_class = 3;
         rig.run<stages::Tx>();
         CHECK(rig.fate(0) == "tx_full");
         CHECK(rig.worker->ports[0].tx_dropped.read() == 1);
+        CHECK(rig.worker->class_tx_dropped[0][3].read() == 1);
+        CHECK(rig.worker->class_tx_dropped[0][0].read() == 0);
         CHECK(rig.worker->ledger.held == 0);
     }
     CHECK(test::mbufs_in_use() == before);

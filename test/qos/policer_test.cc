@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "qos/burst_meter.h"
 #include "support/catch.h"
 #include "support/random.h"
 
@@ -33,8 +34,14 @@ struct OracleBucket {
     }
 };
 
+// One packet of one policer.
+Colour police(Policers& policers, const PolicerProfile& profile, std::uint64_t now_tsc, std::uint32_t frame_length,
+              std::uint32_t l3_length) {
+    return qos::police(policers, 0, &profile, now_tsc, frame_length, l3_length);
+}
+
 PolicerConfig config(std::uint64_t rate_bps, std::uint64_t burst_bytes, Accounting accounting = Accounting::l2) {
-    return {"test", rate_bps, burst_bytes, accounting};
+    return {.name = "test", .rate_bps = rate_bps, .burst_bytes = burst_bytes, .accounting = accounting};
 }
 
 }  // namespace
@@ -52,7 +59,7 @@ TEST_CASE("qos: what a policer passes is within 1 % of an ideal token bucket", "
           Case{64'000, 3000, 4.0}, Case{9'600, 0, 10.0}, Case{123'457, 10'000, 1.01}}) {
         INFO(c.rate_bps << " bit/s, burst " << c.burst_bytes << ", load " << c.load);
         const PolicerProfile profile = make_profile(config(c.rate_bps, c.burst_bytes), kHz);
-        PolicerState state;
+        Policers state{1};
         std::uint64_t now = 123'456'789'012'345;
         OracleBucket oracle(profile, static_cast<double>(now) / kHz);
         std::uniform_int_distribution<std::uint32_t> lengths(60, 1514);
@@ -70,25 +77,25 @@ TEST_CASE("qos: what a policer passes is within 1 % of an ideal token bucket", "
                 expected += length;
             police(state, profile, now, length, length - 14);
         }
-        const auto passed = static_cast<double>(state.conform_bytes.read());
+        const auto passed = static_cast<double>(state.states[0].conform_bytes.read());
         INFO("passed " << passed << ", ideal " << expected);
         REQUIRE(std::abs(passed - expected) <= 0.01 * expected);
-        REQUIRE(state.conform_packets.read() + state.violate_packets.read() == packets);
+        REQUIRE(state.states[0].conform_packets.read() + state.states[0].violate_packets.read() == packets);
     }
 }
 
 TEST_CASE("qos: the smallest frames at the highest rate are policed as exactly as one packet a second", "[qos]") {
     const PolicerProfile profile = make_profile(config(100'000'000, 0), kHz);
-    PolicerState fast;
+    Policers fast{1};
     std::uint64_t now = kHz * 1000;
     for (const std::uint64_t end = now + 2 * kHz; now < end; now += 60) police(fast, profile, now, 64, 50);  // 35 Mpps
     const double expected = 2 * 100e6 / 8 + static_cast<double>(profile.burst_bytes);
-    CHECK(std::abs(static_cast<double>(fast.conform_bytes.read()) - expected) <= 0.01 * expected);
+    CHECK(std::abs(static_cast<double>(fast.states[0].conform_bytes.read()) - expected) <= 0.01 * expected);
 
-    PolicerState slow;
+    Policers slow{1};
     for (unsigned i = 0; i < 1000; ++i) police(slow, profile, now += kHz, 1514, 1500);
-    CHECK(slow.conform_packets.read() == 1000);
-    CHECK(slow.violate_packets.read() == 0);
+    CHECK(slow.states[0].conform_packets.read() == 1000);
+    CHECK(slow.states[0].violate_packets.read() == 0);
 }
 
 TEST_CASE("qos: a zero-filled state is a full bucket, whatever the clock says", "[qos]") {
@@ -96,7 +103,7 @@ TEST_CASE("qos: a zero-filled state is a full bucket, whatever the clock says", 
         const PolicerProfile profile = make_profile(config(rate_bps, 1'500'000'000), kHz);
         for (const std::uint64_t now : {std::uint64_t{1}, kHz, std::uint64_t{1} << 40, ~std::uint64_t{0} - 1}) {
             INFO(rate_bps << " bit/s at " << now);
-            PolicerState state;
+            Policers state{1};
             REQUIRE(police(state, profile, now, 1'500'000'000, 0) == Colour::green);
             REQUIRE(police(state, profile, now, 1, 0) == Colour::red);
         }
@@ -105,7 +112,7 @@ TEST_CASE("qos: a zero-filled state is a full bucket, whatever the clock says", 
 
 TEST_CASE("qos: a long idle time fills the bucket once and never overflows it", "[qos]") {
     const PolicerProfile profile = make_profile(config(400'000'000'000, 1'000'000), kHz);
-    PolicerState state;
+    Policers state{1};
     std::uint64_t now = 1;
     for (const std::uint64_t idle : {kHz, kHz << 20, std::uint64_t{1} << 62, std::uint64_t{1} << 63}) {
         now += idle;
@@ -117,20 +124,20 @@ TEST_CASE("qos: a long idle time fills the bucket once and never overflows it", 
 
 TEST_CASE("qos: reset fills the bucket and keeps the counts", "[qos]") {
     const PolicerProfile profile = make_profile(config(8'000, 2000), kHz);
-    PolicerState state;
+    Policers state{1};
     REQUIRE(police(state, profile, kHz, 2000, 0) == Colour::green);
     REQUIRE(police(state, profile, kHz, 2000, 0) == Colour::red);
-    reset(state);
+    reset(state.states[0]);
     REQUIRE(police(state, profile, kHz, 2000, 0) == Colour::green);
-    CHECK(state.conform_packets.read() == 2);
-    CHECK(state.conform_bytes.read() == 4000);
-    CHECK(state.violate_packets.read() == 1);
-    CHECK(state.violate_bytes.read() == 2000);
+    CHECK(state.states[0].conform_packets.read() == 2);
+    CHECK(state.states[0].conform_bytes.read() == 4000);
+    CHECK(state.states[0].violate_packets.read() == 1);
+    CHECK(state.states[0].violate_bytes.read() == 2000);
 }
 
 TEST_CASE("qos: a packet longer than the burst never conforms, one as long does after a full wait", "[qos]") {
     const PolicerProfile profile = make_profile(config(1'000'000, 1500), kHz);
-    PolicerState state;
+    Policers state{1};
     std::uint64_t now = kHz;
     for (unsigned i = 0; i < 10; ++i) {
         CHECK(police(state, profile, now, 1501, 0) == Colour::red);
@@ -151,11 +158,11 @@ TEST_CASE("qos: accounting counts the wire, the frame or the datagram", "[qos]")
          {Case{Accounting::l1, 64, 88}, Case{Accounting::l1, 54, 84}, Case{Accounting::l2, 64, 64},
           Case{Accounting::l2, 54, 54}, Case{Accounting::l3, 64, 46}}) {
         const PolicerProfile profile = make_profile(config(1'000'000, bytes, accounting), kHz);
-        PolicerState state;
+        Policers state{1};
         CHECK(police(state, profile, kHz, frame_length, 46) == Colour::green);
-        CHECK(state.conform_bytes.read() == bytes);
+        CHECK(state.states[0].conform_bytes.read() == bytes);
         CHECK(police(state, profile, kHz, frame_length, 46) == Colour::red);
-        CHECK(state.violate_bytes.read() == bytes);
+        CHECK(state.states[0].violate_bytes.read() == bytes);
     }
 }
 

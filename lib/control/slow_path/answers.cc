@@ -63,6 +63,10 @@ std::span<const std::uint8_t> Answers::about(const PuntRecord& record, std::span
         case PuntReason::nd:
         case PuntReason::echo:
         case PuntReason::no_neighbor:
+        case PuntReason::kernel_bgp:
+        case PuntReason::kernel_ospf:
+        case PuntReason::kernel_bfd:
+        case PuntReason::kernel_other:
             break;
     }
     return {};

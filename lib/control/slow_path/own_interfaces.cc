@@ -60,6 +60,7 @@ void OwnInterfaces::configure(const config::Config& config, const Registry& regi
         own.port = built.port;
         own.mac = built.mac;
         own.addresses = from.addresses;
+        own.configured = own.addresses.size();
         own.up = snapshot.ports[built.port].sends;
         const auto push_tag = [&own](std::uint16_t tpid, std::uint16_t vlan) {
             for (const std::uint16_t word : {tpid, vlan}) {
@@ -73,6 +74,20 @@ void OwnInterfaces::configure(const config::Config& config, const Registry& regi
     }
     by_index_.assign(snapshot.interfaces.size(), interfaces_.size());
     for (std::size_t i = 0; i < interfaces_.size(); ++i) by_index_[interfaces_[i].index] = i;
+    add_learned();
+}
+
+void OwnInterfaces::set_learned(const std::map<std::uint16_t, std::vector<config::InterfaceAddress>>& addresses) {
+    learned_ = addresses;
+    add_learned();
+}
+
+void OwnInterfaces::add_learned() {
+    for (OwnInterface& own : interfaces_) {
+        own.addresses.resize(own.configured);
+        if (const auto more = learned_.find(own.index); more != learned_.end())
+            own.addresses.insert(own.addresses.end(), more->second.begin(), more->second.end());
+    }
 }
 
 const OwnInterface* OwnInterfaces::find(std::uint16_t index) const noexcept {

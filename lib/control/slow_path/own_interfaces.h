@@ -3,6 +3,7 @@
 // The router's own interfaces as the slow path sees them: addresses, networks, and the Ethernet header that leaves by
 // each. Rebuilt from the configuration after each publication; control thread only.
 #include <array>
+#include <map>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,7 +26,8 @@ struct OwnInterface {
     std::array<std::uint8_t, 8> tags{};  // as they stand behind the MAC addresses
     std::uint8_t tag_bytes = 0;
     std::vector<config::InterfaceAddress> addresses;
-    bool up = false;  // its port sends
+    std::size_t configured = 0;  // so many of them come first
+    bool up = false;             // its port sends
 
     // To those on its link.
     [[nodiscard]] bool looks_like(const OwnInterface& other) const noexcept;
@@ -44,6 +46,9 @@ class OwnInterfaces {
   public:
     void configure(const config::Config& config, const Registry& registry, const pipeline::Snapshot& snapshot);
 
+    // Beside the configured ones, by interface; kept over configure().
+    void set_learned(const std::map<std::uint16_t, std::vector<config::InterfaceAddress>>& addresses);
+
     // nullptr: none now.
     [[nodiscard]] const OwnInterface* find(std::uint16_t index) const noexcept;
     // The tenant's address for a message that goes to `towards` and speaks of what came in by `index`: of that
@@ -56,6 +61,9 @@ class OwnInterfaces {
     [[nodiscard]] const std::vector<OwnInterface>& all() const noexcept { return interfaces_; }
 
   private:
+    void add_learned();
+
+    std::map<std::uint16_t, std::vector<config::InterfaceAddress>> learned_;
     std::vector<OwnInterface> interfaces_;  // in the file's order
     std::vector<std::size_t> by_index_;     // -> interfaces_; interfaces_.size(): none
 };

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/next_hops.h"
 #include "control/runtime.h"
 #include "net/nd.h"
 
@@ -39,8 +40,60 @@ void Runtime::start_slow_path() {
         const auto& next_hops = publisher_->current()->next_hops;
         return hop && *hop < next_hops.size() && next_hops[*hop].kind == route::NextHopKind::forward;
     };
+    hooks.is_elsewhere = [this](const NeighborKey& key) { return is_routed_elsewhere(key); };
+    hooks.to_twin = [this](std::uint16_t interface, std::span<const std::uint8_t> header, const rte_mbuf* rest) {
+        return twins_->deliver(interface, header, rest);
+    };
     slow_path_.emplace(std::move(queues), pools_->main(), std::move(hooks));
+    start_twins();
     configure_slow_path();
+}
+
+bool Runtime::is_routed_elsewhere(const NeighborKey& key) const {
+    const auto vrf = builder_->registry().vrfs.find(key.tenant);
+    if (vrf == builder_->registry().vrfs.end()) return false;
+    const auto& routes = vrf->second->routes();
+    const auto& next_hops = publisher_->current()->next_hops;
+    net::Prefix prefix = host_prefix(key.address);
+    const unsigned host_bits = key.address.is_v4() ? 96u : 0u;
+    while (prefix.length != 0) {
+        const unsigned bit = host_bits + --prefix.length;
+        prefix.address.bytes[bit / 8] &= static_cast<std::uint8_t>(~(0x80u >> (bit % 8)));
+        const auto route = routes.find(prefix);
+        if (route == routes.end() || route->second >= next_hops.size()) continue;
+        const route::NextHop& hop = next_hops[route->second];
+        return hop.interface != key.interface || hop.via != net::Address{} || hop.kind != route::NextHopKind::unresolved;
+    }
+    return false;
+}
+
+void Runtime::start_twins() {
+    Twins::Hooks hooks;
+    hooks.route = [this](std::uint16_t tenant, const net::Prefix& prefix, const std::vector<FedVia>* via) {
+        if (via != nullptr) {
+            route_feed_->set_route(RouteSource::kernel, tenant, prefix, *via);
+        } else {
+            route_feed_->withdraw(RouteSource::kernel, tenant, prefix);
+        }
+    };
+    hooks.frame = [this](std::uint16_t interface, std::span<const std::uint8_t> frame) {
+        slow_path_->from_twin(interface, frame);
+    };
+    hooks.gateways = [this](const std::vector<KernelRoutes::Gateway>& gateways) {
+        slow_path_->set_kernel_gateways(gateways, now_ms());
+    };
+    hooks.addresses = [this](const std::map<std::uint16_t, std::vector<config::InterfaceAddress>>& addresses) {
+        slow_path_->set_kernel_addresses(addresses);
+    };
+    twins_.emplace(std::move(hooks));
+    pending_twins_ = twins_->begin(config_, port_macs(config_));
+}
+
+std::vector<net::Mac> Runtime::port_macs(const config::Config& config) const {
+    std::vector<net::Mac> macs;  // in the configuration's order; a reload's new ports are known to the builder only
+    for (const config::Port& port : config.ports)
+        macs.push_back(port.mac.value_or(builder_->port_infos().at(port.name).mac));
+    return macs;
 }
 
 // After each publication of a configuration or a port. Under the lock, once workers run.
@@ -52,6 +105,7 @@ void Runtime::configure_slow_path() {
             is_link[*builder_->registry().ports.find(port->name())] = false;
     }
     slow_path_->configure(config_, builder_->registry(), is_link, now_ms());
+    twins_->commit(std::exchange(pending_twins_, {}), config_, builder_->registry(), *publisher_->current());
 }
 
 void Runtime::poll_slow_path() {
@@ -59,8 +113,9 @@ void Runtime::poll_slow_path() {
     try {
         publisher_->reap();
         const std::uint64_t now = now_ms();
-        route_feed_->flush(now);
-        if (slow_path_->poll(now) != 0) slow_path_busy_until_ms_ = now + kBusyMs;
+        const unsigned frames = twins_->poll();
+        if (route_feed_->flush(now)) slow_path_->recheck_host_routes();
+        if (slow_path_->poll(now) + frames != 0) slow_path_busy_until_ms_ = now + kBusyMs;
     } catch (const std::exception& error) {  // what forwards goes on
         base::log_error("slow path: {}", error.what());
     }

@@ -92,7 +92,28 @@ void SlowPath::configure(const config::Config& config, const Registry& registry,
         for (const config::RouteVia& via : route.via) want(route.tenant, via);
     for (const config::RouteFile& file : config.route_files)
         for (const config::RouteVia& via : file.vias) want(file.tenant, via);
-    table_.set_wanted(wanted, now_ms);
+    for (std::size_t tenant = 0; tenant < config.tenants.size(); ++tenant) {
+        const auto hops = registry.policy_hops.find(*registry.tenants.find(config.tenants[tenant].name));
+        if (hops == registry.policy_hops.end() || hops->second == nullptr) continue;
+        for (const config::AclRule& rule : config.acls[*config.tenants[tenant].acl].rules)
+            if (rule.next_hop) want(tenant, {.address = rule.next_hop->address});
+    }
+    configured_gateways_ = std::move(wanted);
+    want_gateways();
+    recheck_host_routes();
+}
+
+void SlowPath::want_gateways() {
+    std::set<NeighborKey> wanted = configured_gateways_;
+    for (const NeighborKey& key : kernel_gateways_)
+        if (interfaces_.find(key.interface) != nullptr) wanted.insert(key);
+    table_.set_wanted(wanted, now_ms_);
+    // Of a link-local one nobody was told so far, though its address may be known.
+    for (const NeighborKey& key : wanted) {
+        const Neighbor* neighbor = net::is_link_local(key.address) ? table_.find(key) : nullptr;
+        if (neighbor != nullptr && neighbor->has_mac && !hooks_.forwards(key))
+            hooks_.change({key, neighbor->mac, false});
+    }
 }
 
 void SlowPath::doubt_behind_new_links(const std::vector<OwnInterface>& before) {
@@ -111,6 +132,7 @@ unsigned SlowPath::poll(std::uint64_t now_ms) {
     table_.tick(now_ms);
     act_on_neighbors();
     if (!bound_.empty()) release_bound();
+    recheck_some();
     if (!announcements_.empty()) announce_due();
     if (closing_)
         for (const Held& held : holds_.take_all()) give_up(held, false);
@@ -142,6 +164,11 @@ void SlowPath::handle(const PuntRecord& record, unsigned worker) {
         case PuntReason::mtu_exceeded:
         case PuntReason::reject:
             return handle_error(record, worker);
+        case PuntReason::kernel_bgp:
+        case PuntReason::kernel_ospf:
+        case PuntReason::kernel_bfd:
+        case PuntReason::kernel_other:
+            return handle_for_twin(record, worker);
     }
     rte_pktmbuf_free(record.mbuf);
 }
@@ -199,6 +226,7 @@ const route::NextHop* SlowPath::next_hop_towards(std::uint16_t tenant, const net
 
 void SlowPath::route_out(rte_mbuf* mbuf, const PuntRecord& about, unsigned worker) {
     const net::Address to = destination_of(about.ip6, rte_pktmbuf_mtod(mbuf, const std::uint8_t*));
+    if (net::is_link_local(to)) return send_on_link(mbuf, to, about, worker);
     const route::NextHop* hop = next_hop_towards(about.tenant, to);
     if (hop != nullptr && hop->kind == NextHopKind::unresolved) {
         Held held{about, worker, true};
@@ -306,27 +334,22 @@ void SlowPath::act_on_neighbors() {
     }
 }
 
-// Whoever speaks for an address that the routes lead elsewhere gets nothing sent: a host route would take the address
-// from its gateway. A gateway itself is asked for by name.
-bool SlowPath::is_on_link(const NeighborKey& key) const {
-    const Neighbor* neighbor = table_.find(key);
-    if (neighbor == nullptr || neighbor->phase == NeighborPhase::permanent) return false;  // the configuration's own
-    if (neighbor->wanted) return true;
-    const route::NextHop* hop = next_hop_towards(key.tenant, key.address);
-    if (hop == nullptr || hop->interface != key.interface) return false;
-    return hop->via == key.address || (hop->kind == NextHopKind::unresolved && hop->via == net::Address{});
-}
-
 void SlowPath::watch(const NeighborKey& key) {
     const auto same = [&key](const Bound& bound) { return bound.key == key; };
     if (std::none_of(bound_.begin(), bound_.end(), same)) bound_.push_back({key, now_ms_});
+}
+
+// Link-local ones are in no snapshot, unless they are gateways.
+bool SlowPath::is_published(const NeighborKey& key) const {
+    const Neighbor* neighbor = net::is_link_local(key.address) ? table_.find(key) : nullptr;
+    return (neighbor != nullptr && !neighbor->wanted) || hooks_.forwards(key);
 }
 
 // A neighbor that can't be published (its VRF's table is full, say) keeps nothing waiting for long.
 void SlowPath::release_bound() {
     std::vector<std::pair<NeighborKey, bool>> due;
     std::erase_if(bound_, [&](const Bound& bound) {
-        const bool forwards = hooks_.forwards(bound.key);
+        const bool forwards = is_published(bound.key);
         if (!forwards && now_ms_ - bound.since_ms < kPublishMs) return false;
         due.emplace_back(bound.key, forwards);
         return true;

@@ -13,7 +13,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "config/config.h"
@@ -39,7 +41,9 @@ struct SlowPathCounters {
     std::uint64_t held = 0;         // packets that began to wait
     std::uint64_t released = 0;     // and went on
     std::uint64_t gave_up = 0;      // and were dropped: no answer, no room
-    std::uint64_t no_way_back = 0;  // answers of ours without a route
+    std::uint64_t no_way_back = 0;  // answers of ours, or the kernel's packets, without a route
+    std::uint64_t to_kernel = 0, from_kernel = 0;
+    std::uint64_t kernel_refused = 0;  // its interface is down, or has no twin any more
 };
 
 class SlowPath {
@@ -54,6 +58,11 @@ class SlowPath {
         std::function<void(const NeighborChange&)> change;
         // ... and this says whether its next hop forwards in the published snapshot.
         std::function<bool(const NeighborKey&)> forwards;
+        // The longest route to it that is no host route leads elsewhere than to its link.
+        std::function<bool(const NeighborKey&)> is_elsewhere;
+        // Ethernet header and what follows it to the kernel's twin of an interface. False: it has none, or did not take
+        // it.
+        std::function<bool(std::uint16_t interface, std::span<const std::uint8_t> header, const rte_mbuf* rest)> to_twin;
     };
 
     SlowPath(std::vector<Worker> workers, rte_mempool* pool, Hooks hooks);
@@ -66,8 +75,17 @@ class SlowPath {
     // `is_link`: somebody may be there to hear it, by port index.
     void configure(const config::Config& config, const Registry& registry, const std::vector<bool>& is_link,
                    std::uint64_t now_ms);
+    // Routes have changed: a neighbor's host route must not stand in front of one that leads elsewhere. Looked at within
+    // a second or so, some neighbors a turn.
+    void recheck_host_routes() { recheck_wanted_ = true; }
     // One turn: what the workers have punted, what is due. Returns how many packets that were.
     unsigned poll(std::uint64_t now_ms);
+    // A frame that the kernel has sent by its twin of an interface.
+    void from_twin(std::uint16_t interface, std::span<const std::uint8_t> frame);
+    // Gateways of the kernel's routes, all of them: asked for and kept as the configuration's are.
+    void set_kernel_gateways(const std::vector<std::pair<std::uint16_t, net::Address>>& gateways, std::uint64_t now_ms);
+    // What the kernel's interfaces have beside the configured addresses: answered for as those are.
+    void set_kernel_addresses(const std::map<std::uint16_t, std::vector<config::InterfaceAddress>>& addresses);
     // Nothing waits from now on, and what does is dropped: before the workers drain.
     void close() { closing_ = true; }
     // Learned neighbors of a tenant (nullopt: of all) are forgotten and asked for anew. Returns how many.
@@ -96,6 +114,11 @@ class SlowPath {
     void handle_resolution(const pipeline::PuntRecord& record);
     void handle_echo(const pipeline::PuntRecord& record, unsigned worker);
     void handle_error(const pipeline::PuntRecord& record, unsigned worker);
+    void handle_for_twin(const pipeline::PuntRecord& record, unsigned worker);
+    [[nodiscard]] std::optional<std::uint16_t> twin_for(const pipeline::PuntRecord& record,
+                                                        const net::Address& destination) const;
+    void answer_twin(const OwnInterface& own, std::uint16_t ether_type, std::span<const std::uint8_t> payload);
+    void send_on_link(rte_mbuf* mbuf, const net::Address& to, const pipeline::PuntRecord& about, unsigned worker);
     void wait_for_neighbor(const pipeline::PuntRecord& record, unsigned worker);
     void hold(const NeighborKey& key, const Held& held);
     void release(const Held& held);
@@ -103,8 +126,12 @@ class SlowPath {
     void send_datagram(std::span<const std::uint8_t> datagram, const pipeline::PuntRecord& about, unsigned worker);
     // Takes the mbuf, which begins with the IP header.
     void route_out(rte_mbuf* mbuf, const pipeline::PuntRecord& about, unsigned worker);
+    void want_gateways();
     void act_on_neighbors();
     void release_bound();
+    [[nodiscard]] bool is_published(const NeighborKey& key) const;
+    void recheck_some();
+    void recheck(const NeighborKey& key, const Neighbor& neighbor);
     [[nodiscard]] bool is_on_link(const NeighborKey& key) const;
     void watch(const NeighborKey& key);
     void doubt_behind_new_links(const std::vector<OwnInterface>& before);
@@ -124,7 +151,11 @@ class SlowPath {
     Resolver resolver_;
     Answers answers_;
     SlowPathCounters counters_;
+    std::set<NeighborKey> configured_gateways_, kernel_gateways_;
     std::vector<Bound> bound_;  // what waits for these goes on once they are published
+    bool recheck_wanted_ = false;
+    std::uint64_t next_recheck_ms_ = 0;
+    std::optional<NeighborKey> rechecked_;  // so far, while a pass goes on
     std::vector<Announcement> announcements_;
     std::array<pipeline::Meter, pipeline::kMaxPorts> unreachable_meters_{};
     std::array<std::uint8_t, Answers::kQuoteBytes> scratch_{};

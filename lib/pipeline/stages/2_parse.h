@@ -13,6 +13,9 @@
 #include "pipeline/parser.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/pull_up.h"
+#include "pipeline/twin.h"
+#include "pipeline/wire.h"
+#include "pipeline/wire_parser.h"
 
 #include <rte_mbuf.h>
 
@@ -27,7 +30,7 @@ struct Parse {
     static constexpr FieldSet kWrites = field::offsets | field::l3_length | field::tenant | field::key | field::hash;
 
     template <class Burst>
-    static void process(WorkerState&, const Snapshot& snapshot, Burst& burst) noexcept {
+    static void process(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
         // RX has asked for the first ones' headers, and all that it received are live, or nearly.
         const unsigned distance = std::min<unsigned>(snapshot.prefetch_header, kMaxLanes);
         const LaneSet ahead = burst.live().without(LaneSet::first(distance));
@@ -39,17 +42,20 @@ struct Parse {
                 base::prefetch_read(rte_pktmbuf_mtod(mbuf, const void*));
                 ++next;
             }
-            return parse_lane(ports[burst.lane(i).in_port], snapshot.hash_seed, burst, i);
+            return parse_lane(ports[burst.lane(i).in_port], snapshot, burst, i);
         });
+        if (burst.has_raw()) [[unlikely]]
+            send_raw(worker, snapshot, burst);
     }
 
   private:
     static constexpr std::uint64_t kStripped = RTE_MBUF_F_RX_VLAN_STRIPPED | RTE_MBUF_F_RX_QINQ_STRIPPED;
 
     template <class Burst, class LaneIndex>
-    [[gnu::always_inline]] static bool parse_lane(const Port& port, const net::HashSeed& seed, Burst& burst,
+    [[gnu::always_inline]] static bool parse_lane(const Port& port, const Snapshot& snapshot, Burst& burst,
                                                   LaneIndex i) noexcept {
         auto&& lane = burst.lane(i);
+        const net::HashSeed& seed = snapshot.hash_seed;
         rte_mbuf* const mbuf = lane.mbuf;
         const std::uint32_t length = mbuf->pkt_len;
         if (mbuf->data_len < length && mbuf->data_len < kHeaderBytes) [[unlikely]] {
@@ -63,14 +69,19 @@ struct Parse {
         if (!quiet || !parser::parse_plain_frame(rte_pktmbuf_mtod(mbuf, const std::uint8_t*), length, checksum, port,
                                                  seed, lane, burst.key(i), drop))
             drop = parse_rest(*mbuf, port, seed, burst, i);
-        if (drop) return refuse(burst, i, *drop);
+        if (drop) return refuse(port, snapshot, burst, i, *drop);
         // Padding behind the datagram is nobody's: no policer bills it and no session counts it.
         lane.frame_length -= length - lane.l3_offset - lane.l3_length;
         return true;
     }
 
     template <class Burst, class LaneIndex>
-    [[gnu::cold, gnu::noinline]] static bool refuse(Burst& burst, LaneIndex i, DropReason reason) noexcept {
+    [[gnu::cold, gnu::noinline]] static bool refuse(const Port& port, const Snapshot& snapshot, Burst& burst,
+                                                 LaneIndex i, DropReason reason) noexcept {
+        if (port.wire_next_hop != kNoNextHop) return refuse_wire(port, burst, i, reason);
+        if (reason == DropReason::multicast || reason == DropReason::martian_destination)
+            if (const auto twin = twin_takes_refused(snapshot, burst, i, reason))
+                return burst.punt(i, *twin);
         if (reason == DropReason::arp) return burst.punt(i, PuntReason::arp);
         if (reason == DropReason::nd) return burst.punt(i, PuntReason::nd);
         return burst.drop(i, reason);
@@ -81,7 +92,28 @@ struct Parse {
                                                                   const net::HashSeed& seed, Burst& burst,
                                                                   LaneIndex i) noexcept {
         auto&& lane = burst.lane(i);
-        return parser::parse_any_frame(frame_of(mbuf), port, seed, lane, burst.key(i));
+        if (port.wire_next_hop == kNoNextHop)
+            return parser::parse_any_frame(frame_of(mbuf), port, seed, lane, burst.key(i));
+        const auto drop = parser::parse_wire_frame(frame_of(mbuf), port, seed, lane, burst.key(i));
+        if (!drop) put_on_wire(port, lane);
+        return drop;
+    }
+
+    // The route is known by the port.
+    static void put_on_wire(const Port& port, auto&& lane) noexcept {
+        lane.next_hop = port.wire_next_hop;
+        lane.flags |= kLaneWire | kLaneRouteKnown;
+    }
+
+    template <class Burst, class LaneIndex>
+    static bool refuse_wire(const Port& port, Burst& burst, LaneIndex i, DropReason reason) noexcept {
+        if (reason != DropReason::arp && reason != DropReason::nd && reason != DropReason::not_ip)
+            return burst.drop(i, reason);
+        if (!port.wire_non_ip) return burst.drop(i, DropReason::pair_non_ip);
+        auto&& lane = burst.lane(i);
+        put_on_wire(port, lane);
+        lane.l3_length = static_cast<std::uint16_t>(std::min(lane.mbuf->pkt_len - lane.l3_offset, 65535u));
+        return burst.set_raw(i);
     }
 
     static Frame frame_of(const rte_mbuf& mbuf) noexcept {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The session stage's second half, after list and route: packets that were permitted and routed count for their
 // session, and those without one get one, with the verdict and next hop just found.
+#include "pipeline/egress.h"
 #include "pipeline/stages/3_session.h"
 
 namespace cachewire::pipeline::stages {
@@ -95,7 +96,7 @@ struct Install {
                 }
                 return burst.drop(i, reason_of(result));
             case session::Table::Insert::created:
-                if (snapshot.leaks && snapshot.next_hops[lane.next_hop].tenant != lane.tenant &&
+                if (snapshot.leaks && is_leak(snapshot.next_hops[lane.next_hop], lane.tenant) &&
                     !expect_reply(worker, snapshot, burst, i, found.index))
                     return false;
                 lane.outcome = begin_memo(worker, tenant, lane, found.index);
@@ -106,9 +107,17 @@ struct Install {
         }
         lane.session = found.index;
         if (found.reverse) lane.flags |= kLaneReverse;
-        session::remember_next_hop(sessions.hot(found.index), found.reverse, lane.next_hop, tenant.route_generation);
+        if (speaks_for_session(tenant, lane, result))
+            session::remember_next_hop(sessions.hot(found.index), found.reverse, lane.next_hop,
+                                       tenant.route_generation);
         sessions.touch(found.index, found.reverse, key.tcp_flags, lane.frame_length, worker.now_tsc);
         return true;
+    }
+
+    // Where rules name next hops, only a packet that the session's own rule has judged knows the session's.
+    static bool speaks_for_session(const Tenant& tenant, const auto& lane, session::Table::Insert result) noexcept {
+        if (tenant.policy_hops == nullptr) return true;
+        return result == session::Table::Insert::created && (lane.flags & kLaneBypass) == 0;
     }
 
     // The session leaves by another tenant's interface, and its replies come in there: they find it by their own tuple.
@@ -134,7 +143,10 @@ struct Install {
         session::Table& sessions = *worker.sessions;
         if ((lane.flags & kLaneBypass) == 0)
             return sessions.memoize(index, worker.outcomes,
-                                    {.permit = 1, .traffic_class = lane.traffic_class, .policer = lane.policer},
+                                    {.permit = 1,
+                                     .traffic_class = lane.traffic_class,
+                                     .policer = lane.policer,
+                                     .next_hop = lane.policy_hop},
                                     tenant.policy_generation, tenant.rule_id(lane.rule));
         sessions.hot(index).policy_generation = tenant.policy_generation;
         sessions.cold(index).match_flags &= net::kL4Known;

@@ -16,6 +16,7 @@
 #include "pipeline/bypass.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/snapshot.h"
+#include "pipeline/twin.h"
 #include "pipeline/stages/verdict.h"
 #include "pipeline/worker_state.h"
 #include "session/table.h"
@@ -58,7 +59,7 @@ struct Session {
             const Tenant& tenant = fast.tenants[lane.tenant];
             const session::Found found = fast.sessions->verify(lane.session, burst.key(i), lane.hash);
             lane.session = found.index;
-            if (found.index == session::kNone) return miss(tenant, burst, i, counts);
+            if (found.index == session::kNone) return miss(snapshot, tenant, burst, i, counts);
             if (adopts && fast.sessions->hot(found.index).tenant != lane.tenant) [[unlikely]] {
                 if (adopt(worker, snapshot, lane, found.index))
                     return hit(worker, snapshot, fast.tenants[lane.tenant], burst, i, found, counts);
@@ -187,14 +188,17 @@ struct Session {
         return tenant < snapshot.tenants.size() && snapshot.tenants[tenant].sessions != SessionMode::none;
     }
 
+    // Where only routes have changed, a list that looks at the egress judges its sessions anew, and none is killed.
+    static bool is_of_older_list(const Tenant& tenant, const session::HotEntry& entry) noexcept {
+        return static_cast<std::int16_t>(entry.policy_generation - tenant.list_generation) < 0;
+    }
+
     // `on_policy_change: kill`: what an older policy has permitted is no session any more.
     static bool end_outdated(WorkerState& worker, const Snapshot& snapshot, std::uint32_t index) noexcept {
         const session::HotEntry& entry = worker.sessions->hot(index);
         // Free: an earlier lane of the same session came by.
         if (entry.state() == session::State::free) return false;
-        if (is_served(snapshot, entry.tenant) &&
-            entry.policy_generation == snapshot.tenants[entry.tenant].policy_generation)
-            return false;
+        if (is_served(snapshot, entry.tenant) && !is_of_older_list(snapshot.tenants[entry.tenant], entry)) return false;
         worker.sessions->erase(index, worker.outcomes);
         return true;
     }
@@ -338,6 +342,7 @@ struct Session {
         lane.outcome = entry.outcome;
         lane.policer = outcome.policer;
         lane.traffic_class = outcome.traffic_class;
+        lane.policy_hop = (lane.flags & kLaneReverse) != 0 ? kNoNextHop : outcome.next_hop;
         lane.flags |= kLaneVerdictKnown;
         return true;
     }
@@ -356,7 +361,9 @@ struct Session {
         const session::HotEntry& entry = worker.sessions->hot(related.found.index);
         if (!adopt(worker, snapshot, lane, related.found.index)) return true;
         const bool outdated = entry.policy_generation != snapshot.tenants[entry.tenant].policy_generation;
-        if (outdated && snapshot.on_policy_change == OnPolicyChange::kill) return true;
+        if (outdated && snapshot.on_policy_change == OnPolicyChange::kill &&
+            is_of_older_list(snapshot.tenants[entry.tenant], entry))
+            return true;
         lane.session = related.found.index;
         if (!related.found.reverse) lane.flags |= kLaneReverse;  // it answers what it quotes
         if (outdated && is_kept(snapshot, entry)) return apply(worker, burst, i, entry);
@@ -365,13 +372,16 @@ struct Session {
     }
 
     template <class Burst>
-    static bool miss(const Tenant& tenant, Burst& burst, auto i, Counts& counts) noexcept {
+    static bool miss(const Snapshot& snapshot, const Tenant& tenant, Burst& burst, auto i, Counts& counts) noexcept {
         auto&& lane = burst.lane(i);
         const net::FlowKey& key = burst.key(i);
         counts.misses += (lane.flags & kLaneBypass) == 0;
         if (tenant.sessions == SessionMode::track) {
             const session::Begin begin = session::may_begin(key.proto, key.tcp_flags, tenant.midstream);
-            if (begin == session::Begin::nothing) return burst.drop(i, DropReason::session_state);
+            // What the kernel's twin sends passes no worker's sessions, so its answers belong to none.
+            if (begin == session::Begin::nothing)
+                return (tenant.twins && is_local(snapshot, tenant, key.dst)) ||
+                       burst.drop(i, DropReason::session_state);
             if (begin == session::Begin::packet) return true;
         }
         if ((key.match_flags & net::kLaterFragment) == 0) lane.flags |= kLaneInstall;

@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
 // The tenant's list, for lanes whose verdict no fresh memo holds: misses and packets without a session by their own
-// key, hits on a stale memo by what the session is judged by. Lanes that go on are permitted; lane.rule, policer and
-// traffic_class say how. Takes no reference to an outcome: only a session does, in Table::memoize.
+// key, hits on a stale memo by what the session is judged by. Lanes that go on are permitted; lane.rule, policer,
+// traffic_class and policy_hop say how. Takes no reference to an outcome: only a session does, in Table::memoize.
 //
 // What is denied is counted for its rule here; what goes on is counted where it is known to leave, by Install.
 //
@@ -46,8 +46,7 @@ struct Acl {
             if ((denied.any >> i & 1) == 0) return true;
             auto&& lane = burst.lane(i);
             count_rule(worker, burst, i, snapshot.tenants[lane.tenant].rule_id(lane.rule));
-            return refuse(burst, i,
-                          outcome_of(lane, (denied.rejected >> i & 1) != 0 ? acl::Action::reject : acl::Action::deny));
+            return refuse(burst, i, denial_of(lane.rule, (denied.rejected >> i & 1) != 0));
         });
     }
 
@@ -57,7 +56,7 @@ struct Acl {
         LaneSet any = 0, rejected = 0;
     };
     static_assert(kMaxLanes <= 64 && kMaxLanes <= acl::Batch::kCapacity);
-    static_assert(kNoRule == acl::kDefaultRule && kNoRule == session::kNoRuleId);
+    static_assert(kNoRule == acl::kDefaultRule && kNoRule == session::kNoRuleId && kNoPolicer == acl::kNoPolicer);
 
     // Behind the session stage, which gives replies over a leak to the session's tenant.
     template <class Burst>
@@ -94,7 +93,15 @@ struct Acl {
             batch.add(list, key, i);
         }
         batch.classify();
-        batch.for_each([&](auto i, const acl::Verdict& verdict) { write(burst, i, verdict, denied); });
+        batch.for_each([&](auto i, const acl::Verdict& verdict) {
+            auto&& lane = burst.lane(i);
+            const Tenant& tenant = snapshot.tenants[lane.tenant];
+            write(burst, i, verdict, denied);
+            if (tenant.policy_hops == nullptr) return;
+            // The session's next hop may be what its own rule says.
+            lane.policy_hop = tenant.policy_hops[verdict.treatment.next_hop];
+            lane.flags &= static_cast<std::uint16_t>(~kLaneRouteKnown);
+        });
     }
 
     // Each session by its forward key and first-packet fields, and its memo is renewed: a deny as well, so that its
@@ -120,7 +127,10 @@ struct Acl {
         batch.for_each([&](auto i, const acl::Verdict& verdict) {
             write(burst, i, verdict, denied);
             auto&& lane = burst.lane(i);
-            if ((lane.flags & kLaneBypass) == 0) renew_memo(worker, snapshot, lane, verdict);
+            const std::uint16_t next_hop = policy_hop(snapshot.tenants[lane.tenant], verdict);
+            // A rule speaks of where its own direction goes.
+            lane.policy_hop = (lane.flags & kLaneReverse) != 0 ? kNoNextHop : next_hop;
+            if ((lane.flags & kLaneBypass) == 0) renew_memo(worker, snapshot, lane, verdict, next_hop);
         });
     }
 
@@ -128,24 +138,35 @@ struct Acl {
                                                        net::FlowKey& key, bool reverse) noexcept {
         const std::uint16_t known =
             lane.session == kNoSession ? kNoNextHop : worker.sessions->hot(lane.session).next_hop[reverse ? 1 : 0];
-        acl::put_out_interface(key, egress_interface(snapshot, lane.tenant, key.dst, lane.hash, known));
+        acl::put_out_interface(key, egress_interface(snapshot, lane.tenant, key, lane.hash, known));
         return key;
     }
 
-    static session::Outcome outcome_of(const auto& lane, acl::Action action) noexcept {
-        if (action == acl::Action::permit)
-            return {.permit = 1, .traffic_class = lane.traffic_class, .policer = lane.policer};
-        return {.reject = action == acl::Action::reject, .by_default = lane.rule == kNoRule};
+    static session::Outcome denial_of(std::uint32_t rule, bool reject) noexcept {
+        return {.reject = reject, .by_default = rule == kNoRule};
     }
 
-    static void renew_memo(WorkerState& worker, const Snapshot& snapshot, auto& lane,
-                           const acl::Verdict& verdict) noexcept {
+    static session::Outcome outcome_of(const acl::Verdict& verdict, std::uint16_t next_hop) noexcept {
+        if (verdict.action != acl::Action::permit)
+            return denial_of(verdict.rule, verdict.action == acl::Action::reject);
+        return {.permit = 1,
+                .traffic_class = verdict.treatment.traffic_class,
+                .policer = verdict.treatment.policer,
+                .next_hop = next_hop};
+    }
+
+    static std::uint16_t policy_hop(const Tenant& tenant, const acl::Verdict& verdict) noexcept {
+        return tenant.policy_hops == nullptr ? kNoNextHop : tenant.policy_hops[verdict.treatment.next_hop];
+    }
+
+    static void renew_memo(WorkerState& worker, const Snapshot& snapshot, auto& lane, const acl::Verdict& verdict,
+                           std::uint16_t next_hop) noexcept {
         const session::HotEntry& entry = worker.sessions->hot(lane.session);
         const Tenant& tenant = snapshot.tenants[lane.tenant];
         const std::uint16_t generation = tenant.policy_generation;
         const std::uint32_t rule = tenant.rule_id(verdict.rule);
         const bool current = entry.policy_generation == generation && entry.outcome != session::kNoOutcome;
-        const session::Outcome outcome = outcome_of(lane, verdict.action);
+        const session::Outcome outcome = outcome_of(verdict, next_hop);
         if ((lane.flags & kLaneShadow) != 0) {
             if (worker.outcomes[entry.outcome] != outcome || worker.sessions->cold(lane.session).rule != rule) {
                 worker.memo.shadow_mismatch.add(1);
@@ -168,8 +189,8 @@ struct Acl {
         auto&& lane = burst.lane(i);
         lane.rule = verdict.rule;
         lane.outcome = session::kNoOutcome;
-        lane.policer = kNoPolicer;
-        lane.traffic_class = 0;
+        lane.policer = verdict.treatment.policer;
+        lane.traffic_class = verdict.treatment.traffic_class;
         denied.any |= LaneSet{verdict.action != acl::Action::permit} << i;
         denied.rejected |= LaneSet{verdict.action == acl::Action::reject} << i;
     }

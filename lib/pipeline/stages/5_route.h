@@ -11,10 +11,12 @@
 
 #include "base/prefetch.h"
 #include "net/headers.h"
+#include "pipeline/egress.h"
 #include "pipeline/fragment.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/reverse_path.h"
 #include "pipeline/snapshot.h"
+#include "pipeline/twin.h"
 #include "pipeline/worker_state.h"
 
 #include <rte_mbuf.h>
@@ -34,6 +36,7 @@ struct Route {
             auto&& lane = burst.lane(i);
             if ((lane.flags & kLaneRouteKnown) != 0) {
                 base::prefetch_read(&next_hops[lane.next_hop]);
+                if ((lane.flags & kLaneWire) != 0) remember_wire(worker, snapshot, lane);
             } else {
                 pending.lane[pending.size++] = static_cast<std::uint8_t>(i);
             }
@@ -44,7 +47,7 @@ struct Route {
         burst.filter([&](auto i) {
             auto&& lane = burst.lane(i);
             const route::NextHop& next_hop = next_hops[lane.next_hop];
-            if (next_hop.kind != route::NextHopKind::forward) return refuse(worker, burst, i, next_hop);
+            if (next_hop.kind != route::NextHopKind::forward) return refuse(worker, snapshot, burst, i, next_hop);
             // RFC 1812 5.3.1, RFC 8200 3: a packet that would leave with 0 is not forwarded.
             if (lane.ttl <= 1) return answer(burst, i, PuntReason::ttl_exceeded);
             return lane.l3_length <= next_hop.mtu || too_long(burst, i);
@@ -84,7 +87,9 @@ struct Route {
             lane.next_hop = next_hops[k];
             if (snapshot.next_hops[lane.next_hop].kind >= route::NextHopKind::group)
                 lane.next_hop = resolve(worker, snapshot, lane, *destinations[k]);
-            if (lane.session == kNoSession) continue;
+            if (lane.policy_hop != kNoNextHop && is_overridden(snapshot, lane, *destinations[k]))
+                lane.next_hop = lane.policy_hop;
+            if (lane.session == kNoSession || stands_apart(snapshot, lane)) continue;
             session::HotEntry& entry = worker.sessions->hot(lane.session);
             const bool reverse = (lane.flags & kLaneReverse) != 0;
             const std::uint16_t generation = snapshot.tenants[lane.tenant].route_generation;
@@ -93,11 +98,34 @@ struct Route {
         }
     }
 
+    // For the session's next packet, which finds everything in its memo then.
+    static void remember_wire(WorkerState& worker, const Snapshot& snapshot, const auto& lane) noexcept {
+        if (lane.session == kNoSession || (lane.flags & kLaneIcmpError) != 0) return;
+        session::remember_next_hop(worker.sessions->hot(lane.session), (lane.flags & kLaneReverse) != 0, lane.next_hop,
+                                   snapshot.tenants[lane.tenant].route_generation);
+    }
+
+    // A rule's next hop goes before the route, but the router's own addresses stay its own. A next hop of the other
+    // family is none for this packet.
+    [[gnu::noinline]] static bool is_overridden(const Snapshot& snapshot, const auto& lane,
+                                                const net::Address& destination) noexcept {
+        const route::NextHopKind kind = snapshot.next_hops[lane.next_hop].kind;
+        if (kind == route::NextHopKind::local || kind == route::NextHopKind::broadcast) return false;
+        return snapshot.next_hops[lane.policy_hop].via.is_v4() == destination.is_v4();
+    }
+
+    // A packet that another rule than its session's may have judged: where rules name next hops, the session does not
+    // remember its.
+    static bool stands_apart(const Snapshot& snapshot, const auto& lane) noexcept {
+        if (snapshot.tenants[lane.tenant].policy_hops == nullptr) return false;
+        return (lane.flags & kLaneVerdictKnown) == 0 && (lane.flags & (kLaneStale | kLaneBypass)) != kLaneStale;
+    }
+
     template <class Burst>
     [[gnu::noinline]] static void count_leaks(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
         for (const auto i : burst.live()) {
             auto&& lane = burst.lane(i);
-            if (snapshot.next_hops[lane.next_hop].tenant != lane.tenant) worker.tenants[lane.tenant].leaked_out.add(1);
+            if (is_leak(snapshot.next_hops[lane.next_hop], lane.tenant)) worker.tenants[lane.tenant].leaked_out.add(1);
         }
     }
 
@@ -159,10 +187,17 @@ struct Route {
     }
 
     template <class Burst>
-    [[gnu::cold, gnu::noinline]] static bool refuse(WorkerState& worker, Burst& burst, auto i,
-                                                    const route::NextHop& next_hop) noexcept {
+    [[gnu::cold, gnu::noinline]] static bool refuse(WorkerState& worker, const Snapshot& snapshot, Burst& burst,
+                                                    auto i, const route::NextHop& next_hop) noexcept {
         auto&& lane = burst.lane(i);
         switch (next_hop.kind) {
+            case route::NextHopKind::wire:
+                // A memo says the session's verdict; where a frame leaves says the port that it came in by, since two
+                // pairs of one tenant share its sessions.
+                lane.next_hop = snapshot.ports[lane.in_port].wire_next_hop;
+                if (lane.next_hop == kNoNextHop) return burst.drop(i, DropReason::no_route);  // a pair's no more
+                burst.note_wire();
+                return true;
             case route::NextHopKind::unresolved:
                 // A connected network as a whole is no next hop to remember: its hosts get their own as they are found,
                 // and no generation says so.
@@ -173,6 +208,7 @@ struct Route {
                 return burst.punt(i, PuntReason::no_neighbor);
             case route::NextHopKind::local:
                 if (is_echo_request(burst.key(i))) return burst.punt(i, PuntReason::echo);
+                if (snapshot.tenants[lane.tenant].twins) return burst.punt(i, twin_reason(burst.key(i)));
                 return answer(burst, i, PuntReason::local);
             case route::NextHopKind::no_route:
                 return answer(burst, i, PuntReason::no_route);
@@ -200,6 +236,7 @@ struct Route {
                 return DropReason::no_neighbor;
             case route::NextHopKind::no_route:
             case route::NextHopKind::forward:
+            case route::NextHopKind::wire:
             case route::NextHopKind::group:
             case route::NextHopKind::leak:
                 break;

@@ -1,48 +1,117 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// The tenant's policers, first the one for what it sends in, then the one for what leaves. What goes on is green; red
-// is dropped.
+// Class and rate. A packet that no rule has classed is classed by its DSCP, else by its VLAN priority, and leaves with
+// what its class says. Then the policers, a pass for each place where one may stand: what conforms goes on, what
+// doesn't passes, gets another DSCP or is dropped, as its policer says. A place where nobody has one costs a test a
+// burst.
+//
+// Lines touched: a policer's state and profile, the tenant's, interface's or next hop's that names it, all of them few
+// and in L1; the header line of packets that get another DSCP (parse read it).
+#include <algorithm>
 #include <cstdint>
 
+#include "net/marking.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/snapshot.h"
 #include "pipeline/worker_state.h"
-#include "qos/policer.h"
+#include "qos/burst_meter.h"
+
+#include <rte_mbuf.h>
 
 namespace cachewire::pipeline::stages {
 
 // RX begins every lane as green, and this stage has nothing to add to that.
 static_assert(static_cast<std::uint8_t>(qos::Colour::green) == 0);
+static_assert(kNoPolicer == qos::BurstMeter::kNone);
 
 struct Qos {
     static constexpr StageId kId = StageId::qos;
-    static constexpr FieldSet kReads = field::tenant | field::frame_length | field::l3_length;
+    static constexpr FieldSet kReads = field::mbuf | field::offsets | field::tenant | field::key | field::frame_length |
+                                       field::l3_length | field::verdict | field::next_hop;
     static constexpr FieldSet kWrites = field::colour;
 
     template <class Burst>
     static void process(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
-        if (snapshot.policers.empty()) return;  // lanes begin green
-        // What the loop below writes could be any of these, for all the compiler knows.
-        const Tenant* const tenants = snapshot.tenants.data();
-        qos::BurstMeter in(worker.policers.data(), snapshot.policers.data(), worker.now_tsc);
-        qos::BurstMeter out(worker.policers.data(), snapshot.policers.data(), worker.now_tsc);
-        burst.filter([&](auto i) __attribute__((always_inline)) {
-            auto&& lane = burst.lane(i);
-            const Tenant& tenant = tenants[lane.tenant];
-            const bool conforms = passes(in, out, tenant.policer_in, lane) && passes(out, in, tenant.policer_out, lane);
-            return conforms || burst.drop(i, DropReason::policer);
-        });
+        if (snapshot.classes) classify(snapshot, burst);
+        if (snapshot.policer_places == 0) return;  // lanes begin green
+        pass<PolicerPlace::interface_in>(worker, snapshot, burst);
+        pass<PolicerPlace::tenant_in>(worker, snapshot, burst);
+        pass<PolicerPlace::rule>(worker, snapshot, burst);
+        pass<PolicerPlace::traffic_class>(worker, snapshot, burst);
+        pass<PolicerPlace::tenant_out>(worker, snapshot, burst);
+        pass<PolicerPlace::interface_out>(worker, snapshot, burst);
     }
 
   private:
-    // `other` may have the bucket too, once attachments share one.
-    [[gnu::always_inline]] static bool passes(qos::BurstMeter& meter, qos::BurstMeter& other, std::uint16_t policer,
-                                              auto& lane) noexcept {
-        if (policer == kNoPolicer) return true;
-        other.release(policer);
-        return meter.police(policer, lane.frame_length, lane.l3_length) != qos::Colour::red;
+    // Each packet by its own header: a flow may change its DSCP, and a session remembers only what a rule said.
+    template <class Burst>
+    [[gnu::noinline]] static void classify(const Snapshot& snapshot, Burst& burst) noexcept {
+        for (const auto i : burst.live()) {
+            auto&& lane = burst.lane(i);
+            const net::FlowKey& key = burst.key(i);
+            if (lane.traffic_class == 0) lane.traffic_class = snapshot.class_of_dscp[key.dscp & 63];
+            if (lane.traffic_class == 0) lane.traffic_class = snapshot.class_of_pcp[key.pcp & 7];
+            const std::uint8_t dscp = snapshot.traffic_classes[lane.traffic_class].dscp;
+            if (dscp != kKeepDscp && dscp != key.dscp) mark(lane, dscp);
+        }
+    }
+
+    static void mark(auto& lane, std::uint8_t dscp) noexcept {
+        net::set_dscp(rte_pktmbuf_mtod_offset(lane.mbuf, std::uint8_t*, lane.l3_offset), (lane.flags & kLaneIpv6) != 0,
+                      dscp);
+    }
+
+    template <PolicerPlace Place>
+    [[gnu::always_inline]] static std::uint16_t policer_at(const Snapshot& snapshot, const Tenant* tenants,
+                                                           const auto& lane) noexcept {
+        switch (Place) {
+            case PolicerPlace::interface_in:
+                return lane.in_interface == kNoInterface ? kNoPolicer
+                                                         : snapshot.interfaces[lane.in_interface].policer_in;
+            case PolicerPlace::tenant_in:
+                return tenants[lane.tenant].policer_in;
+            case PolicerPlace::rule:
+                return lane.policer;
+            case PolicerPlace::traffic_class:
+                return snapshot.traffic_classes[lane.traffic_class].policer;
+            case PolicerPlace::tenant_out:
+                return tenants[lane.tenant].policer_out;
+            case PolicerPlace::interface_out:
+                return snapshot.interfaces[snapshot.next_hops[lane.next_hop].interface].policer_out;
+        }
+    }
+
+    template <PolicerPlace Place, class Burst>
+    static void pass(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
+        if (!snapshot.polices(Place)) return;
+        // What the loop below writes could be this, for all the compiler knows.
+        const Tenant* const tenants = snapshot.tenants.data();
+        qos::BurstMeter meter(worker.policers, snapshot.policers.data(), worker.now_tsc);
+        burst.filter([&](auto i) __attribute__((always_inline)) {
+            auto&& lane = burst.lane(i);
+            const std::uint16_t policer = policer_at<Place>(snapshot, tenants, lane);
+            if (policer == kNoPolicer) return true;
+            const qos::Colour colour = meter.police(policer, lane.frame_length, lane.l3_length,
+                                                    [&] { return incoming_colour(lane, burst.key(i)); });
+            return colour == qos::Colour::green || act(burst, i, meter.action(policer, colour), colour);
+        });
+    }
+
+    // The worse of what it came with (RFC 2597) and what a policer before has said.
+    static qos::Colour incoming_colour(const auto& lane, const net::FlowKey& key) noexcept {
+        const unsigned precedence = net::drop_precedence(key.dscp);
+        return static_cast<qos::Colour>(std::max<unsigned>(lane.colour, precedence == 0 ? 0 : precedence - 1));
+    }
+
+    template <class Burst>
+    [[gnu::noinline]] static bool act(Burst& burst, auto i, const qos::ColourAction& action,
+                                      qos::Colour colour) noexcept {
+        auto&& lane = burst.lane(i);
+        lane.colour = std::max(lane.colour, static_cast<std::uint8_t>(colour));
+        if (action.kind == qos::ColourAction::Kind::drop) return burst.drop(i, DropReason::policer);
+        if (action.kind == qos::ColourAction::Kind::remark) mark(lane, action.dscp);
+        return true;
     }
 };
-static_assert(kNoPolicer == qos::BurstMeter::kNone);
 
 }  // namespace cachewire::pipeline::stages

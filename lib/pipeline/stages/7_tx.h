@@ -12,12 +12,14 @@
 
 #include "net/checksum.h"
 #include "net/headers.h"
+#include "net/marking.h"
 #include "pipeline/fragment.h"
 #include "pipeline/mss_clamp.h"
 #include "pipeline/partial_checksum.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/port_state.h"
 #include "pipeline/snapshot.h"
+#include "pipeline/wire.h"
 #include "pipeline/worker_state.h"
 #include "route/next_hop.h"
 
@@ -27,8 +29,8 @@ namespace cachewire::pipeline::stages {
 
 struct Tx {
     static constexpr StageId kId = StageId::tx;
-    static constexpr FieldSet kReads =
-        field::mbuf | field::in_port | field::key | field::offsets | field::l3_length | field::next_hop;
+    static constexpr FieldSet kReads = field::mbuf | field::in_port | field::key | field::offsets | field::l3_length |
+                                       field::next_hop | field::verdict;
     static constexpr FieldSet kWrites = field::none;
 
     template <class Burst>
@@ -37,19 +39,23 @@ struct Tx {
         if (snapshot.mss_clamps) clamp_mss(snapshot, burst);
         if (burst.has_pieces()) [[unlikely]]
             send_pieces(worker, snapshot, burst);
+        if (burst.has_wire()) [[unlikely]]
+            send_wire(worker, snapshot, burst);
         const route::NextHop* const next_hops = snapshot.next_hops.data();
         const Port* const ports = snapshot.ports.data();
+        const TrafficClass* const classes = snapshot.traffic_classes.data();
         unsigned held = 0;
         burst.send_all([&](auto i) __attribute__((always_inline)) {
             auto&& lane = burst.lane(i);
             const route::NextHop& next_hop = next_hops[lane.next_hop];
             const Port& port = ports[next_hop.port];
             if (!port.sends) return burst.drop(i, why_not_sent(port));
-            if (!rewrite(lane, next_hop)) return burst.drop(i, DropReason::headers_chained);
+            if (!rewrite(lane, next_hop, classes)) return burst.drop(i, DropReason::headers_chained);
             if (lane.mbuf->nb_segs != 1 && !port.sends_chains && !make_linear(lane.mbuf)) [[unlikely]]
                 return burst.drop(i, DropReason::tx_chained);
             if (!worker.tx[next_hop.port].push(lane.mbuf)) {
                 worker.ports[next_hop.port].tx_dropped.add(1);
+                worker.class_tx_dropped[next_hop.port][lane.traffic_class].add(1);
                 return burst.drop(i, DropReason::tx_full);
             }
             ++held;
@@ -74,7 +80,8 @@ struct Tx {
     }
 
     // False: the first segment has no headroom for the longer Ethernet header.
-    [[gnu::always_inline]] static bool rewrite(auto& lane, const route::NextHop& next_hop) noexcept {
+    [[gnu::always_inline]] static bool rewrite(auto& lane, const route::NextHop& next_hop,
+                                               const TrafficClass* classes) noexcept {
         // Read before the frame is written, or each of its bytes could be one of these.
         rte_mbuf* mbuf = lane.mbuf;
         const unsigned l2_length = next_hop.l2_length;
@@ -90,7 +97,7 @@ struct Tx {
         } else {
             net::decrement_ttl_ip4(frame + l2_length);
         }
-        write_ethernet(frame, next_hop, l2_length, ip6);
+        write_ethernet(frame, next_hop, l2_length, ip6, classes[lane.traffic_class]);
         // L2 padding ends here, so that nobody's bytes leave in it; the device pads anew.
         if (mbuf->nb_segs != 1) [[unlikely]] {
             mbuf->data_len = static_cast<std::uint16_t>(mbuf->data_len + longer);
@@ -107,11 +114,14 @@ struct Tx {
         return true;
     }
 
-    static void write_ethernet(std::uint8_t* frame, const route::NextHop& next_hop, unsigned l2_length,
-                               bool ip6) noexcept {
+    static void write_ethernet(std::uint8_t* frame, const route::NextHop& next_hop, unsigned l2_length, bool ip6,
+                               const TrafficClass& traffic_class) noexcept {
         std::memcpy(frame, next_hop.l2_header.data(), 12);
-        if (l2_length > 14) std::memcpy(frame + 12, next_hop.l2_header.data() + 12, 4);
-        if (l2_length > 18) std::memcpy(frame + 16, next_hop.l2_header.data() + 16, 4);
+        if (l2_length > 14) {
+            std::memcpy(frame + 12, next_hop.l2_header.data() + 12, 4);
+            if (l2_length > 18) std::memcpy(frame + 16, next_hop.l2_header.data() + 16, 4);
+            net::set_pcp(frame, l2_length, traffic_class.pcp);  // looked up for tagged frames only
+        }
         const std::uint16_t ether_type = net::be16(ip6 ? net::kEtherTypeIp6 : net::kEtherTypeIp4);
         std::memcpy(frame + l2_length - 2, &ether_type, 2);
     }

@@ -12,28 +12,32 @@ namespace cachewire::pipeline::stages {
 
 struct Punt {
     template <class Burst>
-    static void process(WorkerState& worker, Burst& burst) noexcept {
+    static void process(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
         if (burst.punted().empty()) [[likely]]
             return;
-        hand_over_all(worker, burst);
+        hand_over_all(worker, snapshot, burst);
     }
 
   private:
     template <class Burst>
-    [[gnu::noinline]] static void hand_over_all(WorkerState& worker, Burst& burst) noexcept {
-        for (const auto& punted : burst.punted()) hand_over(worker, burst, punted);
+    [[gnu::noinline]] static void hand_over_all(WorkerState& worker, const Snapshot& snapshot,
+                                                Burst& burst) noexcept {
+        for (const auto& punted : burst.punted()) hand_over(worker, snapshot, burst, punted);
         worker.to_slow_path.publish();
         burst.clear_punted();
     }
 
     template <class Burst>
-    static void hand_over(WorkerState& worker, Burst& burst, const typename Burst::Punted& punted) noexcept {
+    static void hand_over(WorkerState& worker, const Snapshot& snapshot, Burst& burst,
+                          const typename Burst::Punted& punted) noexcept {
         auto&& lane = burst.lane(punted.lane);
         const PuntTraits& traits = traits_of(punted.reason);
         const auto reason = static_cast<std::size_t>(punted.reason);
         const std::size_t klass = static_cast<std::size_t>(class_of(traits.klass, *lane.mbuf));
-        if (!worker.punt_meters[lane.in_port][klass].admit(worker.now_tsc, worker.punt_intervals[klass],
-                                                           kPuntRates[klass].burst)) {
+        const PuntInterval rate = klass < kFirstKernelClass
+                                      ? PuntInterval{worker.punt_intervals[klass], kPuntRates[klass].burst}
+                                      : snapshot.kernel_punt[klass - kFirstKernelClass];
+        if (!worker.punt_meters[lane.in_port][klass].admit(worker.now_tsc, rate.tsc, rate.burst)) {
             worker.punts.limited[reason].add(1);
             burst.drop(punted.lane, punted.drop);
             return;

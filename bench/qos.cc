@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What does policing cost? The QoS stage over bursts of 32 packets of one tenant against rte_meter's own call for each
+// of these packets, all under the rate and all over it; and one rate over two lcores against the same on one.
+#include <array>
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+
+#include <pthread.h>
+
+#include <fmt/format.h>
+#include <rte_lcore.h>
+
+#include "base/clock.h"
+#include "claims.h"
+#include "pipeline/stages/6_qos.h"
+#include "qos/shared_bucket.h"
+
+namespace cachewire::bench {
+
+namespace {
+
+constexpr unsigned kBurst = 32, kBursts = 64;
+
+std::uint32_t length_of(unsigned packet) { return 60 + packet * 2654435761u % 1455; }
+
+class Arm {
+  public:
+    Arm(std::uint64_t rate_bps, std::uint64_t burst_bytes, qos::SharedBuckets* shared = nullptr)
+        : worker_(std::make_unique<pipeline::WorkerState>()) {
+        worker_->policers = qos::Policers(1);
+        worker_->policers.shared = shared;
+        snapshot_.policers.push_back(
+            qos::make_profile({.name = "bench", .rate_bps = rate_bps, .burst_bytes = burst_bytes}));
+        snapshot_.policer_places = 1u << static_cast<unsigned>(pipeline::PolicerPlace::tenant_in);
+        snapshot_.tenants.resize(2);
+        snapshot_.tenants[1].policer_in = 0;
+        meter_ = {base::now_tsc(), burst_bytes, 0};
+    }
+
+    // rte_meter's profile has the stage's numbers, so that both have the same packets pass.
+    Slice bare() {
+        const rte_meter_trtcm_profile& numbers = snapshot_.policers[0].meter;
+        rte_meter_srtcm_profile profile = {numbers.cbs, 0, numbers.cir_period, numbers.cir_bytes_per_period};
+        return run([&](pipeline::Burst& burst, std::uint64_t now) {
+            unsigned green = 0;
+            for (const auto i : burst.live())
+                green += rte_meter_srtcm_color_blind_check(&meter_, &profile, now, burst.lane(i).frame_length) ==
+                         RTE_COLOR_GREEN;
+            green_ += green;
+        });
+    }
+    Slice stage() {
+        return run([&](pipeline::Burst& burst, std::uint64_t now) {
+            worker_->now_tsc = now;
+            pipeline::stages::Qos::process(*worker_, snapshot_, burst);
+            green_ += burst.size();
+        });
+    }
+    [[nodiscard]] std::uint64_t green() const { return green_; }
+
+  private:
+    template <class Work>
+    Slice run(Work&& work) {
+        Slice slice;
+        pipeline::Burst& burst = worker_->burst;
+        for (unsigned b = 0; b < kBursts; ++b) {
+            burst.begin(kBurst);
+            for (const auto i : burst.live()) {
+                burst.lane(i).tenant = 1;
+                burst.lane(i).frame_length = length_of(at_++);
+            }
+            const std::uint64_t begin = base::now_tsc();
+            work(burst, begin);
+            slice.cycles += base::now_tsc() - begin;
+        }
+        slice.packets = kBurst * kBursts;
+        return slice;
+    }
+
+    std::unique_ptr<pipeline::WorkerState> worker_;
+    pipeline::Snapshot snapshot_;
+    rte_meter_srtcm meter_{};
+    unsigned at_ = 0;
+    std::uint64_t green_ = 0;
+};
+
+// Polices on the last CPU while `on`.
+class Companion {
+  public:
+    explicit Companion(Arm& arm)
+        : thread_([this, &arm] {
+              cpu_set_t set;
+              CPU_ZERO(&set);
+              CPU_SET(std::thread::hardware_concurrency() - 1, &set);
+              pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+              while (!stop_.load(std::memory_order_relaxed))
+                  if (on_.load(std::memory_order_relaxed)) arm.stage();
+          }) {}
+    ~Companion() {
+        stop_ = true;
+        thread_.join();
+    }
+    Companion(const Companion&) = delete;
+    Companion& operator=(const Companion&) = delete;
+
+    Slice beside(Arm& arm) {
+        on_ = true;
+        const Slice slice = arm.stage();
+        on_ = false;
+        return slice;
+    }
+
+  private:
+    std::atomic<bool> on_{false}, stop_{false};
+    std::thread thread_;
+};
+
+}  // namespace
+
+std::vector<Result> qos(const Options& options) {
+    const unsigned pairs = options.quick ? 1000 : options.pairs;
+    constexpr std::uint64_t kWide = 1'000'000'000'000, kNarrow = 1'000'000'000;
+    constexpr std::uint64_t kWideBurst = 64u << 20, kNarrowBurst = 1u << 20;
+    std::vector<Result> all;
+    for (const auto& [what, rate, burst] :
+         {std::tuple("under the rate", kWide, kWideBurst), std::tuple("over the rate", kNarrow, kNarrowBurst)}) {
+        Arm bare(rate, burst), stage(rate, burst);
+        const auto results = measure({{fmt::format("rte_meter, {}", what), [&] { return bare.bare(); }},
+                                      {fmt::format("stage, {}", what), [&] { return stage.stage(); }}},
+                                     pairs);
+        print_table(fmt::format("qos: one policer, {}", what), results);
+        all.insert(all.end(), results.begin(), results.end());
+
+        qos::SharedBuckets shared(1);
+        Arm own(rate, burst, &shared), other(rate, burst, &shared);
+        Companion companion(other);
+        const auto shares =
+            measure({{fmt::format("shared, alone, {}", what), [&] { return own.stage(); }},
+                     {fmt::format("shared, two lcores, {}", what), [&] { return companion.beside(own); }}},
+                    pairs);
+        print_table(fmt::format("qos: one rate over two lcores, {}", what), shares);
+        all.insert(all.end(), shares.begin(), shares.end());
+    }
+    return all;
+}
+
+}  // namespace cachewire::bench
