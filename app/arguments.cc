@@ -23,7 +23,8 @@ constexpr const char* kUsage =
     "Usage: cachewire [EAL options] -- --config FILE [options]     forward packets\n"
     "       cachewire check FILE [--json]                          say what is wrong with a configuration\n"
     "       cachewire import {l3fwd|l3fwd-acl} FILE...             another forwarder's files as YAML on stdout\n"
-    "       cachewire plan FILE [--topology X.xml] [--json]        which CPUs the lcores should run on\n"
+    "       cachewire plan FILE [--topology X.xml] [--json]        which CPUs the lcores should run on,\n"
+    "                           [--rate R --packet N]              how many, and how much memory\n"
     "\n"
     "EAL options are DPDK's (-l, -a, --vdev, --no-huge, ...); the file's `eal:` gives defaults for them.\n"
     "Try: cachewire -- --config conf/demo.yaml --stats-period 1\n\n";
@@ -128,6 +129,12 @@ Arguments parse_plan(const std::vector<std::string>& tokens) {
                  "cachewire plan"};
     app.add_option("FILE", wanted.file, "configuration file")->required();
     app.add_option("--topology", wanted.topology, "another machine, as lstopo writes it")->type_name("X.xml");
+    auto* rate = app.add_option("--rate", wanted.rate, "also what this rate needs: 100Gbit on the wire, 20Mpps");
+    app.add_option("--packet", wanted.packet_bytes, "mean frame length in bytes, without FCS")->check(CLI::Range(60, 65535))->needs(rate);
+    app.add_option("--cycles", wanted.cycles, "a packet, as cachewire-bench flows has measured on that machine")
+        ->check(CLI::Range(1, 1000000))
+        ->needs(rate);
+    app.add_option("--clock", wanted.clock_ghz, "GHz of that machine's TSC")->check(CLI::Range(0.1, 10.0))->needs(rate);
     app.add_flag("--json", wanted.json, "as JSON on stdout");
     Arguments result = parse_with(app, tokens);
     if (!result.print) result.plan = wanted;

@@ -3,15 +3,18 @@
 
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
 #include <rte_lcore.h>
 
+#include "app/sizing.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "config/load.h"
+#include "config/units.h"
 #include "port/port.h"
 #include "topology/placement.h"
 
@@ -91,6 +94,27 @@ Json to_json(const Topology& machine, const topology::Plan& plan) {
             {"costs", plan.costs}};
 }
 
+Job job_of(const config::Config& config, const PlanArguments& arguments) {
+    std::string why;
+    const auto rate = config::parse_rate(arguments.rate, why);
+    if (!rate) throw base::Error(base::ExitStatus::usage, fmt::format("--rate {}", why));
+    Job job;
+    if (rate->kind == config::RateKind::packets) {
+        job.packets_per_second = static_cast<double>(rate->per_second);
+    } else if (arguments.packet_bytes == 0) {
+        throw base::Error(base::ExitStatus::usage, "--rate in bits a second needs --packet, the frames' mean length in bytes");
+    } else {
+        job.packets_per_second = packets_at(static_cast<double>(rate->per_second), arguments.packet_bytes);
+    }
+    job.sessions = config.sessions.capacity;
+    for (const auto& list : config.acls) job.rules += list.rules.size();
+    job.routes = config.routes.size();
+    for (const auto& file : config.route_files) job.routes += file.routes->size();
+    job.cycles_per_packet = arguments.cycles;
+    if (arguments.clock_ghz != 0) job.clock_hz = arguments.clock_ghz * 1e9;
+    return job;
+}
+
 }  // namespace
 
 int run_plan(const PlanArguments& arguments) {
@@ -103,8 +127,12 @@ int run_plan(const PlanArguments& arguments) {
     const auto ports = port_places(config, arguments.topology);
     const topology::Plan plan = topology::place(machine, ports, static_cast<unsigned>(config.workers.lcores.size()));
     if (plan.workers.empty()) throw base::MachineError(plan.costs.at(0));
+    std::optional<Job> job;
+    if (!arguments.rate.empty()) job = job_of(config, arguments);
     if (arguments.json) {
-        fmt::print("{}\n", to_json(machine, plan).dump(2));
+        Json answer = to_json(machine, plan);
+        if (job) answer["sizing"] = to_json(*job, size_up(*job));
+        fmt::print("{}\n", answer.dump(2));
     } else {
         std::set<unsigned> cores, online;
         for (const Cpu& cpu : machine.cpus) {
@@ -114,6 +142,7 @@ int run_plan(const PlanArguments& arguments) {
         fmt::print("{}: CPUs {}, {} cores\n{}EAL: --lcores '{}'\n", machine.source, ranges(online), cores.size(),
                    picture(machine, ports, plan), eal_lcores_of(plan));
         for (const std::string& cost : plan.costs) fmt::print("costs: {}\n", cost);
+        if (job) fmt::print("{}", to_text(*job, size_up(*job)));
     }
     const bool refused = config.workers.placement == config::Placement::strict && !plan.costs.empty();
     return static_cast<int>(refused ? base::ExitStatus::configuration : base::ExitStatus::ok);

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// `cachewire plan FILE [--topology X.xml] [--json]`: which CPUs the lcores should run on, for this machine or any other; and
-// at start, what the arrangement that was asked for costs.
+// `cachewire plan FILE [--topology X.xml] [--rate R --packet N] [--json]`: which CPUs the lcores should run on, for this
+// machine or any other, and how many a rate needs; and at start, what the arrangement that was asked for costs.
 #include <string>
 #include <vector>
 
@@ -12,6 +12,11 @@ namespace cachewire::app {
 struct PlanArguments {
     std::string file;
     std::string topology;  // empty: this machine
+    // How many cores and how much memory a rate needs (sizing.h). Empty: not asked.
+    std::string rate;           // "100Gbit" on the wire, or "20Mpps"
+    unsigned packet_bytes = 0;  // L2 without FCS; for a rate in bits
+    unsigned cycles = 0;        // a packet, as measured on the machine in question; 0: the built-in figure
+    double clock_ghz = 0;       // its TSC; 0: the built-in figure's
     bool json = false;
 };
 
