@@ -84,6 +84,7 @@ nlohmann::ordered_json run_one(const std::string& claim, const Claims& claims, c
     const bool huge = !simulated && free_huge_pages();
     start_eal(huge, simulated);
     fmt::print("{} pages, TSC {} MHz\n", huge ? "2 MB" : "4 KB", base::tsc_hz() / 1000000);
+    if (options.quick) limit_time(45);
     auto document = to_json(claim, claims.at(claim)(options));
     rte_eal_cleanup();
     return document;

@@ -16,12 +16,23 @@ double quantile(std::vector<double> values, double q) {
     return *nth;
 }
 
+std::uint64_t share = 0, last = 0;  // TSC; 0: no limit
+
 }  // namespace
+
+void limit_time(double seconds) {
+    const double cycles = seconds * static_cast<double>(base::tsc_hz());
+    share = static_cast<std::uint64_t>(cycles / 10);
+    last = base::now_tsc() + static_cast<std::uint64_t>(cycles);
+}
 
 std::vector<Result> measure(const std::vector<Variant>& variants, unsigned pairs) {
     constexpr unsigned kWarmUp = 20;
+    constexpr unsigned kLeast = 10;
+    const std::uint64_t end = share == 0 ? UINT64_MAX : std::min(last, base::now_tsc() + share);
     std::vector<std::vector<double>> cost(variants.size());
     for (unsigned round = 0; round < pairs + kWarmUp; ++round) {
+        if (round >= kWarmUp + kLeast && base::now_tsc() > end) break;
         for (std::size_t k = 0; k < variants.size(); ++k) {
             const std::size_t v = (round % 2 == 0) ? k : variants.size() - 1 - k;
             const Slice slice = variants[v].run();

@@ -32,6 +32,10 @@ struct Result {
     std::vector<StageCost> stages;  // simulated, where --cachesim asked for it
 };
 
+// For --quick: from now on no measurement takes longer than a tenth of `seconds`, and past them all none takes more
+// than a few rounds. A machine that is busy elsewhere gives fewer pairs then, and not a longer run.
+void limit_time(double seconds);
+
 std::vector<Result> measure(const std::vector<Variant>& variants, unsigned pairs);
 
 }  // namespace cachewire::bench
