@@ -116,7 +116,9 @@ Arguments parse_import(const std::vector<std::string>& tokens) {
     ImportArguments wanted;
     CLI::App app{"Other forwarders' files as YAML on stdout; what can't be translated is listed on stderr.",
                  "cachewire import"};
-    app.add_option("FORMAT", wanted.format, "l3fwd: route files of its LPM and FIB modes; l3fwd-acl: rule files of dpdk-l3fwd's ACL mode")->required();
+    app.add_option("FORMAT", wanted.format,
+                   "l3fwd: route files of its LPM and FIB modes; l3fwd-acl: rule files of dpdk-l3fwd's ACL mode")
+        ->required();
     app.add_option("FILE", wanted.files, "one or more")->required();
     Arguments result = parse_with(app, tokens);
     if (!result.print) result.import_files = wanted;
@@ -125,12 +127,16 @@ Arguments parse_import(const std::vector<std::string>& tokens) {
 
 Arguments parse_plan(const std::vector<std::string>& tokens) {
     PlanArguments wanted;
-    CLI::App app{"Which CPUs the lcores should run on, as a picture and as EAL's arguments; exit status 1 if the file says strict and it can't be had.",
-                 "cachewire plan"};
+    CLI::App app{
+        "Which CPUs the lcores should run on, as a picture and as EAL's arguments; exit status 1 if the file says "
+        "strict and it can't be had.",
+        "cachewire plan"};
     app.add_option("FILE", wanted.file, "configuration file")->required();
     app.add_option("--topology", wanted.topology, "another machine, as lstopo writes it")->type_name("X.xml");
     auto* rate = app.add_option("--rate", wanted.rate, "also what this rate needs: 100Gbit on the wire, 20Mpps");
-    app.add_option("--packet", wanted.packet_bytes, "mean frame length in bytes, without FCS")->check(CLI::Range(60, 65535))->needs(rate);
+    app.add_option("--packet", wanted.packet_bytes, "mean frame length in bytes, without FCS")
+        ->check(CLI::Range(60, 65535))
+        ->needs(rate);
     app.add_option("--cycles", wanted.cycles, "a packet, as cachewire-bench flows has measured on that machine")
         ->check(CLI::Range(1, 1000000))
         ->needs(rate);
@@ -154,7 +160,8 @@ Arguments parse_arguments(const std::vector<std::string>& arguments) {
     if (first == "plan") return parse_plan(rest);
     if (std::find(kNotYet.begin(), kNotYet.end(), first) != kNotYet.end())
         usage_error(fmt::format("`{}` is not supported yet", first));
-    if (first[0] != '-') usage_error(fmt::format("\"{}\" is no command; now there are `check`, `import` and `plan`", first));
+    if (first[0] != '-')
+        usage_error(fmt::format("\"{}\" is no command; now there are `check`, `import` and `plan`", first));
 
     const auto separator = std::find(arguments.begin(), arguments.end(), "--");
     if (separator == arguments.end()) {

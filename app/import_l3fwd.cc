@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rule files of dpdk-l3fwd's LPM and FIB modes: a whole configuration, since a port number alone says neither device nor
-// gateway. l3fwd sends what leaves by port N to the station 02:00:00:00:00:N, so that is the neighbor behind it, on a
-// link network of our own choice (RFC 6598 and RFC 3849 addresses).
+// Rule files of dpdk-l3fwd's LPM and FIB modes: a whole configuration, since a port number alone says neither device
+// nor gateway. l3fwd sends what leaves by port N to the station 02:00:00:00:00:N, so that is the neighbor behind it, on
+// a link network of our own choice (RFC 6598 and RFC 3849 addresses).
 #include <charconv>
 #include <map>
 #include <set>
@@ -65,20 +65,25 @@ Imported import_l3fwd(const std::vector<std::string>& files) {
     result.complete = all.notes.empty();
     result.notes = std::move(all.notes);
     std::string& yaml = result.yaml;
-    yaml = "# l3fwd's ports stand on its command line: put the devices here, and addresses that fit your links.\nversion: 1\n";
+    yaml =
+        "# l3fwd's ports stand on its command line: put the devices here, and addresses that fit your links.\nversion: "
+        "1\n";
     if (all.ports.empty()) return result;
     const unsigned last = *all.ports.rbegin();
     std::string interfaces = "interfaces:\n", neighbors = "neighbors:\n";
     yaml += "ports:\n";
     for (unsigned port = 0; port <= last; ++port) {
         yaml += fmt::format("  - {{name: port{0}, device: \"net_null{0},no-rx=1\"}}\n", port);
-        interfaces += fmt::format("  - {{port: port{0}, addresses: [\"100.64.{0}.1/30\", \"2001:db8:0:{0:x}::1/64\"]}}\n", port);
+        interfaces +=
+            fmt::format("  - {{port: port{0}, addresses: [\"100.64.{0}.1/30\", \"2001:db8:0:{0:x}::1/64\"]}}\n", port);
         for (const auto family : {net::Family::ip4, net::Family::ip6})
-            neighbors += fmt::format("  - {{address: \"{}\", mac: \"02:00:00:00:00:{:02x}\"}}\n", gateway(port, family), port);
+            neighbors +=
+                fmt::format("  - {{address: \"{}\", mac: \"02:00:00:00:00:{:02x}\"}}\n", gateway(port, family), port);
     }
     yaml += interfaces + neighbors + "routes:\n";
     for (const auto& [prefix, target] : all.routes)
-        yaml += fmt::format("  - {{prefix: \"{}\", via: \"{}\"}}\n", net::to_string(prefix), gateway(target.first, prefix.family));
+        yaml += fmt::format("  - {{prefix: \"{}\", via: \"{}\"}}\n", net::to_string(prefix),
+                            gateway(target.first, prefix.family));
     return result;
 }
 

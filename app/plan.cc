@@ -58,7 +58,8 @@ std::string eal_lcores_of(const topology::Plan& plan) {
 }
 
 // A line a node: each core in brackets, its CPUs in it, what runs there behind the CPU.
-std::string picture(const Topology& machine, const std::vector<topology::PortPlace>& ports, const topology::Plan& plan) {
+std::string picture(const Topology& machine, const std::vector<topology::PortPlace>& ports,
+                    const topology::Plan& plan) {
     std::map<unsigned, std::string> runs;
     for (std::size_t w = 0; w < plan.workers.size(); ++w) {
         std::string& text = runs[plan.workers[w]];
@@ -102,7 +103,8 @@ Job job_of(const config::Config& config, const PlanArguments& arguments) {
     if (rate->kind == config::RateKind::packets) {
         job.packets_per_second = static_cast<double>(rate->per_second);
     } else if (arguments.packet_bytes == 0) {
-        throw base::Error(base::ExitStatus::usage, "--rate in bits a second needs --packet, the frames' mean length in bytes");
+        throw base::Error(base::ExitStatus::usage,
+                          "--rate in bits a second needs --packet, the frames' mean length in bytes");
     } else {
         job.packets_per_second = packets_at(static_cast<double>(rate->per_second), arguments.packet_bytes);
     }
@@ -163,8 +165,8 @@ void judge_placement(const config::Config& config, unsigned main, const std::vec
     for (const std::string& cost : costs) {
         if (config.workers.placement == config::Placement::strict)
             throw base::Error(base::ExitStatus::configuration,
-                              fmt::format("workers.placement: strict, but {}; `cachewire plan {}` shows what there is", cost,
-                                          config.path));
+                              fmt::format("workers.placement: strict, but {}; `cachewire plan {}` shows what there is",
+                                          cost, config.path));
         base::log_warning("placement: {}", cost);
     }
 }

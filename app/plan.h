@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// `cachewire plan FILE [--topology X.xml] [--rate R --packet N] [--json]`: which CPUs the lcores should run on, for this
-// machine or any other, and how many a rate needs; and at start, what the arrangement that was asked for costs.
+// `cachewire plan FILE [--topology X.xml] [--rate R --packet N] [--json]`: which CPUs the lcores should run on, for
+// this machine or any other, and how many a rate needs; and at start, what the arrangement that was asked for costs.
 #include <string>
 #include <vector>
 

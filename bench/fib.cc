@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What does a route look-up cost by the table's size, what does a full table cost to load and to keep, and how fast can
 // routes change under a reading worker? The tables are prefixes of files (--prefixes-v4, --prefixes-v6, one a line), or
-// drawn from the lengths of the internet's tables of 2026. Next hops are 256 of them. Bursts of 32 random addresses, each
-// inside a random prefix.
+// drawn from the lengths of the internet's tables of 2026. Next hops are 256 of them. Bursts of 32 random addresses,
+// each inside a random prefix.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -49,7 +49,8 @@ Prefix cut(Address address, unsigned length, Family family) {
 }
 
 Address random_address(Family family, std::mt19937_64& random) {
-    if (family == Family::ip4) return Address::from_v4(static_cast<std::uint32_t>(random() % 0xdf000000u + 0x01000000u));
+    if (family == Family::ip4)
+        return Address::from_v4(static_cast<std::uint32_t>(random() % 0xdf000000u + 0x01000000u));
     Address address;
     for (auto& byte : address.bytes) byte = static_cast<std::uint8_t>(random());
     address.bytes[0] = static_cast<std::uint8_t>(0x20 | (address.bytes[0] & 0x0f));
@@ -184,7 +185,8 @@ void change_under_traffic(Table& table, const std::vector<Prefix>& prefixes, std
     while (passed < seconds) {
         std::vector<RouteChange> batch;
         for (std::size_t i = 0; i < batch_size; ++i)
-            batch.push_back({prefixes[random() % prefixes.size()], static_cast<std::uint16_t>(1 + random() % kNextHops)});
+            batch.push_back(
+                {prefixes[random() % prefixes.size()], static_cast<std::uint16_t>(1 + random() % kNextHops)});
         const double took = seconds_of([&] {
             const auto old = vrf.view();
             const auto view = vrf.apply(batch);
@@ -197,9 +199,10 @@ void change_under_traffic(Table& table, const std::vector<Prefix>& prefixes, std
     }
     stop = true;
     reader.join();
-    fmt::print("{:<14} batches of {:>5}: {:>9.0f} changes/s under {:.1f} M look-ups/s, longest batch {:.0f} ms, {} lost\n",
-               table.name(), batch_size, static_cast<double>(changes) / passed,
-               static_cast<double>(lookups) / passed / 1e6, longest * 1e3, lost);
+    fmt::print(
+        "{:<14} batches of {:>5}: {:>9.0f} changes/s under {:.1f} M look-ups/s, longest batch {:.0f} ms, {} lost\n",
+        table.name(), batch_size, static_cast<double>(changes) / passed, static_cast<double>(lookups) / passed / 1e6,
+        longest * 1e3, lost);
     if (lost != 0) throw std::runtime_error("a look-up found no route while its route was there");
 }
 

@@ -163,7 +163,8 @@ class Pair {
             const std::uint16_t sum = net::checksum({frame_.data() + 14, 20});
             std::memcpy(&frame_[24], &sum, 2);
             rte_pktmbuf_reset(mbuf);
-            std::memcpy(rte_pktmbuf_append(mbuf, static_cast<std::uint16_t>(frame_.size())), frame_.data(), frame_.size());
+            std::memcpy(rte_pktmbuf_append(mbuf, static_cast<std::uint16_t>(frame_.size())), frame_.data(),
+                        frame_.size());
         }
         if (west_.offer(mbufs_) != kFrames) throw std::runtime_error("the ring did not take all frames");
         sent_ = 0;
@@ -260,34 +261,33 @@ std::vector<Result> rings(unsigned pairs) {
     static auto descriptors = std::make_unique<pipeline::HandoffRing>();
     static std::array<pipeline::Handed, kBurst> lanes{};
     static std::array<void*, kBurst> objects{};
-    const std::vector<Variant> variants = {
-        rte_ring_variant("rte_ring default", 0),
-        rte_ring_variant("rte_ring one each", RING_F_SP_ENQ | RING_F_SC_DEQ),
-        {"pointers",
-         [] {
-             return in_and_out(
-                 [] {
-                     for (void* object : objects) pointers->push(object);
-                     pointers->publish();
-                 },
-                 [] {
-                     const unsigned n = pointers->ready();
-                     for (unsigned i = 0; i < n; ++i) objects[i] = pointers->take();
-                     pointers->release();
-                 });
-         }},
-        {"descriptors", [] {
-             return in_and_out(
-                 [] {
-                     for (const auto& lane : lanes) *descriptors->claim() = lane;
-                     descriptors->publish();
-                 },
-                 [] {
-                     const unsigned n = descriptors->ready();
-                     for (unsigned i = 0; i < n; ++i) lanes[i] = descriptors->take();
-                     descriptors->release();
-                 });
-         }}};
+    const std::vector<Variant> variants = {rte_ring_variant("rte_ring default", 0),
+                                           rte_ring_variant("rte_ring one each", RING_F_SP_ENQ | RING_F_SC_DEQ),
+                                           {"pointers",
+                                            [] {
+                                                return in_and_out(
+                                                    [] {
+                                                        for (void* object : objects) pointers->push(object);
+                                                        pointers->publish();
+                                                    },
+                                                    [] {
+                                                        const unsigned n = pointers->ready();
+                                                        for (unsigned i = 0; i < n; ++i) objects[i] = pointers->take();
+                                                        pointers->release();
+                                                    });
+                                            }},
+                                           {"descriptors", [] {
+                                                return in_and_out(
+                                                    [] {
+                                                        for (const auto& lane : lanes) *descriptors->claim() = lane;
+                                                        descriptors->publish();
+                                                    },
+                                                    [] {
+                                                        const unsigned n = descriptors->ready();
+                                                        for (unsigned i = 0; i < n; ++i) lanes[i] = descriptors->take();
+                                                        descriptors->release();
+                                                    });
+                                            }}};
     return measure(variants, pairs);
 }
 

@@ -191,8 +191,8 @@ std::vector<AclRule<Words>> make_rules(const List& list, std::span<const std::ui
 }
 
 constexpr enum rte_acl_classify_alg kMethods[] = {RTE_ACL_CLASSIFY_DEFAULT,   RTE_ACL_CLASSIFY_SCALAR,
-                                             RTE_ACL_CLASSIFY_SSE,       RTE_ACL_CLASSIFY_AVX2,
-                                             RTE_ACL_CLASSIFY_AVX512X16, RTE_ACL_CLASSIFY_AVX512X32};
+                                                  RTE_ACL_CLASSIFY_SSE,       RTE_ACL_CLASSIFY_AVX2,
+                                                  RTE_ACL_CLASSIFY_AVX512X16, RTE_ACL_CLASSIFY_AVX512X32};
 
 // rte_acl tells nobody its size, so it is what rte_malloc's heaps grew by. Only the control thread builds, and workers
 // don't allocate, so the difference is the trie's; what else may allocate at that moment (a driver's thread) would

@@ -1,7 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
 // A 64-bit counter with one writer and any number of readers. Adding is a plain load, add and store (no lock prefix):
-// relaxed atomics only keep the compiler from tearing or inventing accesses. Never decreases; "clear" is the reader's baseline.
+// relaxed atomics only keep the compiler from tearing or inventing accesses. Never decreases; "clear" is the reader's
+// baseline.
 #include <atomic>
 #include <cstdint>
 

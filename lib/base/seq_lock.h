@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One writer publishes a small trivially copyable T; readers retry until they saw a whole one.
 //
-// The writer makes the sequence odd, stores the words, makes it even. Words are relaxed atomics so that a torn read is a
-// defined value that the reader throws away. The release fence keeps the odd sequence before the words, the release store
-// keeps the words before the even one; the reader mirrors it with an acquire load and an acquire fence (Boehm, "Can seqlocks
-// get along with programming language memory models?", MSPC 2012).
+// The writer makes the sequence odd, stores the words, makes it even. Words are relaxed atomics so that a torn read is
+// a defined value that the reader throws away. The release fence keeps the odd sequence before the words, the release
+// store keeps the words before the even one; the reader mirrors it with an acquire load and an acquire fence (Boehm,
+// "Can seqlocks get along with programming language memory models?", MSPC 2012).
 #include <array>
 #include <atomic>
 #include <bit>

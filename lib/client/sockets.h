@@ -9,7 +9,6 @@
 
 #include "base/json.h"
 
-
 namespace cachewire::client {
 
 using Json = nlohmann::ordered_json;

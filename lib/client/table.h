@@ -7,7 +7,6 @@
 
 #include "base/json.h"
 
-
 namespace cachewire::client {
 
 using Json = nlohmann::ordered_json;

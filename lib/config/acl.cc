@@ -31,9 +31,8 @@ void warn_of_covered(Reporter& reporter, const Acl& acl, PathOf&& path_of, std::
     for (const Covered& covered : coverage.found) {
         const AclRule &rule = acl.rules[covered.rule], &by = acl.rules[covered.by];
         reporter.warning(rule.line, rule.column, path_of(covered.rule),
-                         covered.same
-                             ? fmt::format("never matches: {} matches the same packets before", line_of(by))
-                             : fmt::format("never matches: {} matches all of its packets before", line_of(by)),
+                         covered.same ? fmt::format("never matches: {} matches the same packets before", line_of(by))
+                                      : fmt::format("never matches: {} matches all of its packets before", line_of(by)),
                          file);
     }
     if (coverage.looked_at < acl.rules.size()) {

@@ -37,7 +37,7 @@ struct FilePlace {  // in the file, from 1
 
 struct Workers {
     std::vector<unsigned> lcores;  // empty: auto, every lcore but the main one
-    FilePlace lcores_at;               // which of them EAL has is judged by app
+    FilePlace lcores_at;           // which of them EAL has is judged by app
     Dispatch dispatch = Dispatch::rss;
     Idle idle = Idle::poll;
     Placement placement = Placement::warn;
@@ -124,7 +124,7 @@ struct Interface {
     std::uint16_t inner_vlan = 0;
     std::size_t tenant;  // index into Config::tenants
     std::uint16_t mtu = 1500;
-    std::uint16_t mss_clamp = 0;  // 0: none; kMssClampAuto: by MTU
+    std::uint16_t mss_clamp = 0;            // 0: none; kMssClampAuto: by MTU
     std::optional<std::size_t> policer_in;  // index into Config::policers
     std::optional<std::size_t> policer_out;
     std::vector<InterfaceAddress> addresses;
@@ -269,7 +269,7 @@ struct SourceFile {
 
 struct Config {
     std::string path;
-    std::string sha256;  // of the bytes of all `sources`, one behind the other
+    std::string sha256;               // of the bytes of all `sources`, one behind the other
     std::vector<SourceFile> sources;  // the file itself, what it includes, then files of rules and routes, as named
     std::vector<std::string> eal;
     std::vector<FilePlace> eal_at;  // where each of them stands; EAL's options are judged by app

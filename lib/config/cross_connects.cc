@@ -34,8 +34,8 @@ void check_ports(Loading& loading, const Value& where, const CrossConnect& pair)
                 reporter.error(where, fmt::format("port '{}' is in pair '{}' already", name, other.name));
         for (const Interface& interface : config.interfaces) {
             if (interface.port == port)
-                reporter.error(where, fmt::format("port '{}' has interface '{}'; allowed: ports without interfaces", name,
-                                                  interface.name));
+                reporter.error(where, fmt::format("port '{}' has interface '{}'; allowed: ports without interfaces",
+                                                  name, interface.name));
             else if (interface.name == name)
                 reporter.error(where, fmt::format("interface '{}' has this port's name, and rules could mean either; "
                                                   "allowed: another name",
@@ -53,9 +53,10 @@ void check_link(Reporter& reporter, const Value& where, const Config& config, co
     };
     for (const std::size_t port : pair.ports)
         if (const Port& p = config.ports[port]; !has_link(p.device))
-            reporter.error(where, fmt::format("port '{}' ({}) has no link that could be followed or taken down; allowed: "
-                                              "\"kernel:\" interfaces, TAPs and NICs by PCI address",
-                                              p.name, p.device.substr(0, p.device.find(','))));
+            reporter.error(where,
+                           fmt::format("port '{}' ({}) has no link that could be followed or taken down; allowed: "
+                                       "\"kernel:\" interfaces, TAPs and NICs by PCI address",
+                                       p.name, p.device.substr(0, p.device.find(','))));
 }
 
 void check_tenants(Loading& loading, const Value& where, const CrossConnect& pair) {
@@ -63,9 +64,10 @@ void check_tenants(Loading& loading, const Value& where, const CrossConnect& pai
     const Config& config = loading.config;
     const auto owners = owners_on(loading, pair.ports[0]);
     if (owners != owners_on(loading, pair.ports[1]))
-        reporter.error(where, fmt::format("the tenants' `match` differs between ports '{}' and '{}', so replies would be "
-                                          "another tenant's; allowed: the same VLANs of the same tenants on both",
-                                          config.ports[pair.ports[0]].name, config.ports[pair.ports[1]].name));
+        reporter.error(where,
+                       fmt::format("the tenants' `match` differs between ports '{}' and '{}', so replies would be "
+                                   "another tenant's; allowed: the same VLANs of the same tenants on both",
+                                   config.ports[pair.ports[0]].name, config.ports[pair.ports[1]].name));
     std::vector<bool> seen(config.tenants.size());
     for (const auto& [vlans, tenant] : owners) {
         if (seen[tenant]) continue;

@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// Where a value stands in the files, and the list of what is wrong with it. One Reporter collects the diagnostics of one
-// load in any order and hands them out sorted by file and position; past kMaxDiagnostics it only counts, so a hostile
-// file costs bounded memory. Used by the loader's thread alone.
+// Where a value stands in the files, and the list of what is wrong with it. One Reporter collects the diagnostics of
+// one load in any order and hands them out sorted by file and position; past kMaxDiagnostics it only counts, so a
+// hostile file costs bounded memory. Used by the loader's thread alone.
 #include <cstddef>
 #include <cstdint>
 #include <deque>

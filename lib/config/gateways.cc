@@ -16,9 +16,10 @@ std::optional<std::size_t> read_interface_of(Loading& loading, const std::option
     if (!index) return std::nullopt;
     const std::size_t owner = loading.config.interfaces[*index].tenant;
     if (owner == tenant || !loading.interfaces_are_right) return index;
-    loading.reporter.error(*value, fmt::format("interface '{}' belongs to tenant '{}'; allowed: one of tenant '{}'",
-                                               loading.config.interfaces[*index].name,
-                                               loading.config.tenants[owner].name, loading.config.tenants[tenant].name));
+    loading.reporter.error(*value,
+                           fmt::format("interface '{}' belongs to tenant '{}'; allowed: one of tenant '{}'",
+                                       loading.config.interfaces[*index].name, loading.config.tenants[owner].name,
+                                       loading.config.tenants[tenant].name));
     return std::nullopt;
 }
 
@@ -47,10 +48,10 @@ std::optional<RouteVia> read_via_map(Loading& loading, const Value& value, std::
         via.tenant = loading.tenants.resolve(reporter, other);
         if (via.tenant && loading.config.tenants[tenant].sessions != SessionMode::none &&
             loading.config.tenants[*via.tenant].sessions == SessionMode::none)
-            reporter.error(*other, fmt::format("tenant '{}' has no sessions, so replies would not find those of tenant '{}'; "
-                                               "allowed: a tenant with `sessions`",
-                                               loading.config.tenants[*via.tenant].name,
-                                               loading.config.tenants[tenant].name));
+            reporter.error(*other,
+                           fmt::format("tenant '{}' has no sessions, so replies would not find those of tenant '{}'; "
+                                       "allowed: a tenant with `sessions`",
+                                       loading.config.tenants[*via.tenant].name, loading.config.tenants[tenant].name));
         if (via.tenant == tenant) reporter.error(*other, "the route's own tenant; allowed: another one, or none");
         owner = via.tenant.value_or(tenant);
     }

@@ -19,7 +19,8 @@ bool is_link_local(const net::Address& address) noexcept;
 std::string gateway_problem(const Loading& loading, std::size_t tenant, const net::ParsedAddress& address,
                             std::optional<std::size_t> interface);
 
-// `via` of a route to `prefix` in `tenant`: an address, a map, or a list of them. Empty, and reported, when it is wrong.
+// `via` of a route to `prefix` in `tenant`: an address, a map, or a list of them. Empty, and reported, when it is
+// wrong.
 std::vector<RouteVia> read_vias(Loading& loading, const Value& value, std::size_t tenant, const net::Prefix& prefix);
 
 // The tenant that a route or neighbour belongs to: of the object that it stands in, or written.

@@ -28,7 +28,8 @@ std::string read_plain(Reporter& reporter, const std::optional<Value>& value, st
     const auto text = read_scalar(reporter, value, "a name");
     if (!text) return "";
     if (text->empty() || text->size() > most || !is_plain(*text) || *text == "." || *text == "..") {
-        reporter.error(*value, fmt::format("{} is no name; allowed: up to {} letters, digits and ._-", quote(*text), most));
+        reporter.error(*value,
+                       fmt::format("{} is no name; allowed: up to {} letters, digits and ._-", quote(*text), most));
         return "";
     }
     return std::string(*text);
@@ -51,7 +52,7 @@ void read_pps(Reporter& reporter, const std::optional<Value>& value, std::uint32
 
 // A tenant's twins have a namespace of their own, or its routes and addresses would mix with another's.
 void check_namespaces(Loading& loading, const MapReader& top) {
-    std::map<std::string, const Interface*> owners;                   // netns -> the first one in it
+    std::map<std::string, const Interface*> owners;                         // netns -> the first one in it
     std::map<std::pair<std::string, std::string>, const Interface*> names;  // netns and ifname
     const Value where = top.get("interfaces").value_or(top.self());
     for (const Interface& interface : loading.config.interfaces) {
@@ -60,13 +61,15 @@ void check_namespaces(Loading& loading, const MapReader& top) {
         const auto [owner, fresh] = owners.try_emplace(netns, &interface);
         if (!fresh && owner->second->tenant != interface.tenant)
             loading.reporter.error(
-                where, fmt::format("interfaces '{}' and '{}' are of two tenants, and both have their twin in netns '{}'; "
-                                   "allowed: one netns a tenant",
-                                   owner->second->name, interface.name, netns));
+                where,
+                fmt::format("interfaces '{}' and '{}' are of two tenants, and both have their twin in netns '{}'; "
+                            "allowed: one netns a tenant",
+                            owner->second->name, interface.name, netns));
         const auto [other, fresh_name] = names.try_emplace({netns, ifname}, &interface);
         if (!fresh_name)
-            loading.reporter.error(where, fmt::format("interfaces '{}' and '{}' have twins of one name, {} in netns '{}'",
-                                                      other->second->name, interface.name, ifname, netns));
+            loading.reporter.error(where,
+                                   fmt::format("interfaces '{}' and '{}' have twins of one name, {} in netns '{}'",
+                                               other->second->name, interface.name, ifname, netns));
     }
 }
 

@@ -38,9 +38,8 @@ std::string vdev_identity(std::string_view text) {
     const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
     if (text.ends_with(',') || std::any_of(text.begin(), text.end(), is_control)) return "";
     const std::string_view name = text.substr(0, text.find(','));
-    const bool right = std::all_of(name.begin(), name.end(), [](char c) {
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '_';
-    });
+    const bool right = std::all_of(name.begin(), name.end(),
+                                   [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '_'; });
     if (!right || !name.starts_with("net_") || name.size() < 5 || name.size() >= 64) return "";
     return std::string(name);
 }

@@ -48,8 +48,9 @@ bool read_prefix_word(const Word& word, RouteLine& out) {
                     fmt::format("{} is not a prefix; allowed: ADDRESS/LENGTH such as 10.0.0.0/8 or 2001:db8::/32",
                                 quote(word.text)));
     if (parsed->host_bits_set)
-        return fail(out, word.column, fmt::format("{} has host bits set; allowed: the network, {}", quote(word.text),
-                                                  net::to_string(parsed->prefix)));
+        return fail(out, word.column,
+                    fmt::format("{} has host bits set; allowed: the network, {}", quote(word.text),
+                                net::to_string(parsed->prefix)));
     out.prefix = parsed->prefix;
     return true;
 }

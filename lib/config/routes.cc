@@ -54,8 +54,8 @@ void read_single_route(Loading& loading, const MapReader& map, std::optional<std
     }
     const auto [other, fresh] = seen[*tenant].try_emplace(*prefix, origin(*prefix_value->node));
     if (!fresh)
-        reporter.error(*prefix_value, fmt::format("a second route to {}; the first stands in {}", net::to_string(*prefix),
-                                                  reporter.say(other->second, *prefix_value)));
+        reporter.error(*prefix_value, fmt::format("a second route to {}; the first stands in {}",
+                                                  net::to_string(*prefix), reporter.say(other->second, *prefix_value)));
     if (drop && !via_value) loading.config.routes.push_back({*tenant, *prefix, {}, true});
     if (action_value || !via_value) return;
     auto vias = read_vias(loading, *via_value, *tenant, *prefix);
@@ -86,9 +86,9 @@ void refuse_repetitions(Loading& loading, const Seen& seen) {
         for (const auto& [prefix, origin] : seen[file.tenant]) {
             const FileRoute* here = find(file, prefix);
             if (here != nullptr)
-                own.error(here->line, 1, "", fmt::format("a second route to {}; the first stands in {}:{}",
-                                                         net::to_string(prefix), loading.reporter.path(origin.file),
-                                                         origin.line));
+                own.error(here->line, 1, "",
+                          fmt::format("a second route to {}; the first stands in {}:{}", net::to_string(prefix),
+                                      loading.reporter.path(origin.file), origin.line));
         }
         for (std::size_t j = 0; j < i; ++j) {
             const RouteFile& other = loading.config.route_files[j];
@@ -96,8 +96,9 @@ void refuse_repetitions(Loading& loading, const Seen& seen) {
             for (const FileRoute& route : *file.routes) {
                 const FileRoute* there = find(other, route.prefix);
                 if (there != nullptr)
-                    own.error(route.line, 1, "", fmt::format("a second route to {}; the first stands in {}:{}",
-                                                             net::to_string(route.prefix), other.path, there->line));
+                    own.error(route.line, 1, "",
+                              fmt::format("a second route to {}; the first stands in {}:{}",
+                                          net::to_string(route.prefix), other.path, there->line));
             }
         }
         loading.reporter.absorb(std::move(own));
@@ -125,9 +126,9 @@ void read_neighbors(Loading& loading, const MapReader& top) {
         if (fresh) {
             add_neighbor(loading, map, *tenant, *address);
         } else {
-            reporter.error(*address_value, fmt::format("a second neighbour {}; the first stands in {}",
-                                                       net::to_string(address->address),
-                                                       reporter.say(other->second, *address_value)));
+            reporter.error(*address_value,
+                           fmt::format("a second neighbour {}; the first stands in {}",
+                                       net::to_string(address->address), reporter.say(other->second, *address_value)));
             read_mac(reporter, map.require("mac"));
         }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `file` in a list of routes: what its addresses and port numbers lead to, checked once for each, and its routes sorted.
+// `file` in a list of routes: what its addresses and port numbers lead to, checked once for each, and its routes
+// sorted.
 #include <algorithm>
 #include <charconv>
 #include <unordered_map>
@@ -64,21 +65,23 @@ class FileReader {
         auto [at, fresh] = targets_.try_emplace(std::move(name));
         Target& target = at->second;
         if (fresh) {
-            target = format_ == RouteFormat::l3fwd ? port_target(line.target, line.prefix.family) : address_target(line.target);
+            target = format_ == RouteFormat::l3fwd ? port_target(line.target, line.prefix.family)
+                                                   : address_target(line.target);
             // Once for each: a file has a million lines and few next hops.
             if (!target.problem.empty()) reporter_.error(line.line, line.column, "", target.problem);
         }
         if (!target.problem.empty()) return;
         if (target.family != line.prefix.family)
-            return reporter_.error(line.line, line.column, "",
-                                   fmt::format("{} and {} are of different families", net::to_string(line.prefix),
-                                               quote(line.target)));
+            return reporter_.error(
+                line.line, line.column, "",
+                fmt::format("{} and {} are of different families", net::to_string(line.prefix), quote(line.target)));
         routes.push_back({line.prefix, target.via, line.line});
     }
 
     Target via_target(const RouteVia& via, net::Family family) {
         if (out_.vias.size() == kMaxFileVias)
-            return {0, family, fmt::format("the {}th next hop; allowed: at most {} in a file", kMaxFileVias + 1, kMaxFileVias)};
+            return {0, family,
+                    fmt::format("the {}th next hop; allowed: at most {} in a file", kMaxFileVias + 1, kMaxFileVias)};
         out_.vias.push_back(via);
         return {static_cast<std::uint16_t>(out_.vias.size() - 1), family, ""};
     }
@@ -129,9 +132,10 @@ class FileReader {
             ++count;
         }
         if (count == 1) return via_target(*found, family);
-        return {0, family, fmt::format("port {} is '{}', behind which tenant '{}' has {} neighbours of this family; allowed: "
-                                       "one, or `via` with a gateway for each port number",
-                                       port, ports[port].name, loading_.config.tenants[tenant_].name, count)};
+        return {0, family,
+                fmt::format("port {} is '{}', behind which tenant '{}' has {} neighbours of this family; allowed: "
+                            "one, or `via` with a gateway for each port number",
+                            port, ports[port].name, loading_.config.tenants[tenant_].name, count)};
     }
 
     std::optional<std::size_t> interface_of(const Neighbor& neighbor) const {

@@ -87,11 +87,12 @@ struct Loading {
     Names interfaces{"interface"};
     TenantDefaults tenant_defaults;
     std::vector<Nested> nested;
-    std::map<MatchKey, std::size_t> matches;            // -> tenant
-    bool interfaces_are_right = true;                   // else a gateway's network may be missing because of that
-    std::vector<Networks> networks;                     // by tenant
-    std::vector<std::map<net::Address, Origin>> own;    // by tenant: own addresses, and where each stands
-    // Rules' `in` and `out`, resolved last: interfaces are known only then, and they need the tenants, which need the lists.
+    std::map<MatchKey, std::size_t> matches;          // -> tenant
+    bool interfaces_are_right = true;                 // else a gateway's network may be missing because of that
+    std::vector<Networks> networks;                   // by tenant
+    std::vector<std::map<net::Address, Origin>> own;  // by tenant: own addresses, and where each stands
+    // Rules' `in` and `out`, resolved last: interfaces are known only then, and they need the tenants, which need the
+    // lists.
     std::vector<Value> rule_ports;
     // Rules' `next_hop`, checked last too: against the networks of every tenant that has the list.
     struct RuleNextHop {
@@ -109,7 +110,7 @@ void read_qos(Loading& loading, const MapReader& top);
 void read_acls(Loading& loading, const MapReader& top);
 void read_defaults(Loading& loading, const MapReader& top);
 void read_tenants(Loading& loading, const MapReader& top);
-void read_interfaces(Loading& loading, const MapReader& top);  // tenants' own ones too; completes their `match`
+void read_interfaces(Loading& loading, const MapReader& top);      // tenants' own ones too; completes their `match`
 void read_cross_connects(Loading& loading, const MapReader& top);  // `ports:`, promiscuous, too
 void read_kernel(Loading& loading, const MapReader& top);
 void read_neighbors(Loading& loading, const MapReader& top);

@@ -95,7 +95,8 @@ Sources::~Sources() = default;
 
 std::string Sources::sha256() const {
     Context copy(EVP_MD_CTX_new());
-    if (copy == nullptr || digest_->all == nullptr || EVP_MD_CTX_copy_ex(copy.get(), digest_->all.get()) != 1) return "";
+    if (copy == nullptr || digest_->all == nullptr || EVP_MD_CTX_copy_ex(copy.get(), digest_->all.get()) != 1)
+        return "";
     return hex_of(copy.get());
 }
 
@@ -188,7 +189,8 @@ bool Sources::read_included(const std::string& path, const Value& pattern, std::
     }
     bytes_ += text->size();
     if (bytes_ > kMaxFileBytes) {
-        reporter_.error(pattern, fmt::format("{}: with it all files are larger than {} MiB", path, kMaxFileBytes >> 20));
+        reporter_.error(pattern,
+                        fmt::format("{}: with it all files are larger than {} MiB", path, kMaxFileBytes >> 20));
         return false;
     }
     const std::uint16_t file = reporter_.add_file(path);
@@ -222,7 +224,8 @@ void Sources::merge(Node& into, const Node& from, const Path& path) {
         }
         if (top && key.text == "description" && value.kind == Node::Kind::scalar) continue;  // each file may have one
         const std::size_t place = key.kind == Node::Kind::scalar ? place_of(into, key.text) : into.children.size();
-        const bool again = key.kind == Node::Kind::scalar && place_of(from, key.text) != i + 1;  // in one file: an error
+        const bool again =
+            key.kind == Node::Kind::scalar && place_of(from, key.text) != i + 1;  // in one file: an error
         if (again || place == into.children.size()) {
             into.children.push_back(&key);
             into.children.push_back(&value);

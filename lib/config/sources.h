@@ -24,7 +24,8 @@ class Sources {
     Sources(const Sources&) = delete;
     Sources& operator=(const Sources&) = delete;
 
-    // The merged tree of `text`, which is Reporter's file 0; nullptr, and reported, when any of the files can't be read.
+    // The merged tree of `text`, which is Reporter's file 0; nullptr, and reported, when any of the files can't be
+    // read.
     const Node* read(std::string_view text);
     // A file of rules or routes.
     void add_data(const std::string& path, std::string_view text);

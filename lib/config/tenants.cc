@@ -8,17 +8,8 @@
 namespace cachewire::config {
 namespace {
 
-constexpr Key kTenant[] = {{"name"},
-                           {"id"},
-                           {"match"},
-                           {"sessions"},
-                           {"acl"},
-                           {"policer"},
-                           {"interfaces"},
-                           {"routes"},
-                           {"quota"},
-                           {"midstream"},
-                           {"rpf"}};
+constexpr Key kTenant[] = {{"name"},       {"id"},     {"match"}, {"sessions"},  {"acl"}, {"policer"},
+                           {"interfaces"}, {"routes"}, {"quota"}, {"midstream"}, {"rpf"}};
 constexpr Key kDefaults[] = {{"tenant"}, {"service", kLater}};
 // Not what makes a tenant this one: its name and id, its match, interfaces and routes.
 constexpr Key kTenantDefaults[] = {{"sessions"}, {"acl"}, {"policer"}, {"quota"}, {"midstream"}, {"rpf"}};
@@ -85,8 +76,9 @@ void settle_sessions(Loading& loading, Tenant& tenant, const std::optional<Value
     if (!tenant.acl || !loading.config.acls[*tenant.acl].stateful) return;
     if (!sessions) tenant.sessions = SessionMode::track;
     if (tenant.sessions != SessionMode::track)
-        loading.reporter.error(*sessions, fmt::format("tenant '{}' has a stateful list, which needs sessions; allowed: track",
-                                                      tenant.name));
+        loading.reporter.error(
+            *sessions,
+            fmt::format("tenant '{}' has a stateful list, which needs sessions; allowed: track", tenant.name));
 }
 
 void read_tenant(Loading& loading, const Value& item, std::map<std::uint16_t, std::string>& ids) {

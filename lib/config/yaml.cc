@@ -202,7 +202,8 @@ char character_at(std::string_view text, Place place) {
 }
 
 // yaml-cpp has a dozen names for a bracket too few or too many, none of which says which bracket.
-void report_fault(Reporter& reporter, std::uint16_t file, std::string_view text, Place fault, const Node* open, const std::string& why) {
+void report_fault(Reporter& reporter, std::uint16_t file, std::string_view text, Place fault, const Node* open,
+                  const std::string& why) {
     const char found = character_at(text, fault);
     const bool closes = found == ']' || found == '}';
     if (open == nullptr)

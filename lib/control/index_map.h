@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
 // Name -> index that stays over reloads. Sessions and per-worker state hold indices, so one that was given away goes to
-// no other name while anybody may hold it: release() takes the name away, and reuse_released() says that nobody does any
-// more. Where nothing is released, running out is an error that asks for a restart.
+// no other name while anybody may hold it: release() takes the name away, and reuse_released() says that nobody does
+// any more. Where nothing is released, running out is an error that asks for a restart.
 #include <cstdint>
 #include <map>
 #include <optional>

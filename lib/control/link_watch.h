@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// Links of transparent pairs with `link_follow`, ten looks a second: the other side is taken down with the one that went,
-// so that whoever stands behind it finds another way. Control thread only.
+// Links of transparent pairs with `link_follow`, ten looks a second: the other side is taken down with the one that
+// went, so that whoever stands behind it finds another way. Control thread only.
 //
 //   a up, b up --a goes--> b taken down --a is back--> b let up, and not looked at until it is up or kSettleMs are over
 //

@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// Next hops: from identity (NextHopKey, an index that stays) to content (what a snapshot says under that index). Content
-// is a function of the registry, the interfaces and the ports, so any snapshot can be filled at any time.
+// Next hops: from identity (NextHopKey, an index that stays) to content (what a snapshot says under that index).
+// Content is a function of the registry, the interfaces and the ports, so any snapshot can be filled at any time.
 #include <optional>
 
 #include "control/registry.h"

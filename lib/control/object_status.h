@@ -1,6 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// What telemetry and the control socket say about the configured objects: interfaces, tenants, policers, and the file itself.
+// What telemetry and the control socket say about the configured objects: interfaces, tenants, policers, and the file
+// itself.
 #include "control/control_socket.h"
 #include "telemetry/endpoints.h"
 

@@ -106,8 +106,8 @@ struct Registry {
     std::map<std::uint16_t, std::shared_ptr<route::Vrf>> vrfs;                  // by tenant slot
     std::map<std::uint16_t, std::shared_ptr<const RouteTable>> configured;      // by tenant slot
     std::vector<std::shared_ptr<const route::Group>> group_tables;              // by group
-    std::map<NextHopKey, NeighborBinding> static_neighbors;                       // of the configuration
-    std::map<NextHopKey, NeighborBinding> learned_neighbors;                      // see RouteFeed
+    std::map<NextHopKey, NeighborBinding> static_neighbors;                     // of the configuration
+    std::map<NextHopKey, NeighborBinding> learned_neighbors;                    // see RouteFeed
     Pairs pairs;
 };
 

@@ -32,7 +32,8 @@ struct RouteFeed::Work {
     bool reclaimed = false;
 };
 
-void RouteFeed::set_route(RouteSource source, std::uint16_t tenant, const net::Prefix& prefix, std::vector<FedVia> via) {
+void RouteFeed::set_route(RouteSource source, std::uint16_t tenant, const net::Prefix& prefix,
+                          std::vector<FedVia> via) {
     check_source(source);
     std::size_t weights = 0;
     for (const FedVia& v : via) weights += std::max<std::uint16_t>(v.weight, 1);
@@ -183,7 +184,8 @@ void RouteFeed::retry(std::uint64_t now_ms) {
     for (auto& [tenant, queue] : queues_) {
         for (Changes* changes : {&queue.kernel, &queue.neighbor}) {
             if (changes->refused.empty() || now_ms < changes->retry_ms) continue;
-            for (auto& [prefix, change] : std::exchange(changes->refused, {})) changes->all.push_back(std::move(change));
+            for (auto& [prefix, change] : std::exchange(changes->refused, {}))
+                changes->all.push_back(std::move(change));
         }
     }
 }
@@ -250,8 +252,7 @@ bool RouteFeed::flush(std::uint64_t now_ms) {
     }
     flushed_ms_ = now_ms;
     if (!work.changed) return false;
-    for (const NextHopKey& key : work.hops)
-        fill_next_hop(registry, key, *registry.next_hops.find(key), *work.snapshot);
+    for (const NextHopKey& key : work.hops) fill_next_hop(registry, key, *registry.next_hops.find(key), *work.snapshot);
     fill_groups(registry, *work.snapshot);
     bump_lookers(registry, work.generations_before);
     write_route_generations(registry, *work.snapshot);

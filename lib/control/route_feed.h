@@ -12,8 +12,8 @@
 // same prefix waits behind it. A reload changes the configuration's routes and no others.
 //
 // At most kFlushesPerSecond flushes a second touch one VRF, because each makes its sessions look their next hop up
-// again, and kFlushEveryMs lie between any two. A batch that does not fit into a VRF's FIB is refused as a whole, logged
-// and counted; what was there stays, and the batch is tried again after a second, then less and less often.
+// again, and kFlushEveryMs lie between any two. A batch that does not fit into a VRF's FIB is refused as a whole,
+// logged and counted; what was there stays, and the batch is tried again after a second, then less and less often.
 // Control thread only, and flush() under the lock that readers of the registry take.
 #include <cstdint>
 #include <map>
@@ -40,8 +40,8 @@ class RouteFeed {
     static constexpr std::uint64_t kFlushesPerSecond = 20;
     static constexpr std::uint64_t kFlushEveryMs = 10;
     static constexpr std::uint64_t kRetryFirstMs = 1000, kRetryLastMs = 60000;
-    // Free next hop or group indices below which those that no route leads to are taken back. Neighbors come and go, and
-    // there are 32766 for all.
+    // Free next hop or group indices below which those that no route leads to are taken back. Neighbors come and go,
+    // and there are 32766 for all.
     static constexpr std::size_t kReclaimBelow = 8192;
     static constexpr std::uint64_t kReclaimEveryMs = 1000;
     static constexpr std::size_t kMaxBatch = 8192;  // changes a VRF and flush: bounds how long a flush takes
@@ -55,8 +55,8 @@ class RouteFeed {
 
     RouteFeed(SnapshotBuilder& builder, Publisher& publisher) : builder_(builder), publisher_(publisher) {}
 
-    // Adds or replaces `source`'s route; several next hops make an ECMP group, none make a route that drops. `source` is
-    // kernel or neighbor. Weights add up to at most route::Group::kBuckets (std::invalid_argument).
+    // Adds or replaces `source`'s route; several next hops make an ECMP group, none make a route that drops. `source`
+    // is kernel or neighbor. Weights add up to at most route::Group::kBuckets (std::invalid_argument).
     void set_route(RouteSource source, std::uint16_t tenant, const net::Prefix& prefix, std::vector<FedVia> via);
     // What is not there is no error.
     void withdraw(RouteSource source, std::uint16_t tenant, const net::Prefix& prefix);

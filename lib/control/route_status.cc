@@ -50,12 +50,8 @@ Json route_stats(const View& v, std::string_view tenant) {
         if (tenant.empty() || slot == tenant_slot(v.registry, tenant)) sums.add(v, slot, *vrf);
     if (!tenant.empty()) static_cast<void>(tenant_slot(v.registry, tenant));
     const RouteFeed::Stats feed = v.route_feed.stats();
-    Json answer = {{"routes_v4", sums.v4},
-                   {"routes_v6", sums.v6},
-                   {"connected", sums.connected},
-                   {"static", sums.configured},
-                   {"kernel", sums.kernel},
-                   {"neighbor", sums.neighbor},
+    Json answer = {{"routes_v4", sums.v4},      {"routes_v6", sums.v6},  {"connected", sums.connected},
+                   {"static", sums.configured}, {"kernel", sums.kernel}, {"neighbor", sums.neighbor},
                    {"memory_bytes", sums.bytes}};
     if (!tenant.empty()) {
         answer["form_v4"] = sums.fib_v4 ? "fib" : "ranges";
@@ -87,8 +83,8 @@ std::string via_text(const route::NextHop& hop) { return hop.via == net::Address
 std::string members_text(const View& v, const route::Group& group) {
     std::string text;
     for (const route::Member& member : group.members())
-        text += fmt::format("{}{} weight {}{}", text.empty() ? "" : ", ", via_text(v.snapshot.next_hops[member.next_hop]),
-                            member.weight, member.up ? "" : " down");
+        text += fmt::format("{}{} weight {}{}", text.empty() ? "" : ", ",
+                            via_text(v.snapshot.next_hops[member.next_hop]), member.weight, member.up ? "" : " down");
     return text;
 }
 

@@ -28,8 +28,7 @@ const config::Interface* interface_towards(const config::Config& config, std::si
 // nullopt: config has refused it.
 std::optional<NextHopKey> neighbor_key(const config::Config& config, std::size_t tenant, const net::Address& address,
                                        std::optional<std::size_t> on, Registry& registry) {
-    const config::Interface* interface =
-        on ? &config.interfaces[*on] : interface_towards(config, tenant, address);
+    const config::Interface* interface = on ? &config.interfaces[*on] : interface_towards(config, tenant, address);
     if (interface == nullptr) return std::nullopt;
     return NextHopKey{registry.tenants.get(config.tenants[tenant].name), registry.interfaces.get(interface->name),
                       NextHopUse::neighbor, address};
@@ -55,7 +54,8 @@ class RoutePlan {
             if (route.tenant == tenant_) add_static(route);
         for (const auto& file : config_.route_files)
             if (file.tenant == tenant_) add_file(file);
-        std::stable_sort(routes_.begin(), routes_.end(), [](const auto& a, const auto& b) { return a.prefix < b.prefix; });
+        std::stable_sort(routes_.begin(), routes_.end(),
+                         [](const auto& a, const auto& b) { return a.prefix < b.prefix; });
         routes_.erase(std::unique(routes_.begin(), routes_.end(),
                                   [](const auto& a, const auto& b) { return a.prefix == b.prefix; }),
                       routes_.end());

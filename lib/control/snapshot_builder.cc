@@ -181,8 +181,7 @@ class SnapshotBuilder::Pass {
                 snapshot->interfaces[interfaces[i]].wire_peer = interfaces[1 - i];
                 pipeline::Port& port = snapshot->ports[ports[i]];
                 port.wire_interface = interfaces[i];
-                port.wire_next_hop =
-                    registry.next_hops.get({pipeline::kNoTenant, interfaces[i], NextHopUse::wire, {}});
+                port.wire_next_hop = registry.next_hops.get({pipeline::kNoTenant, interfaces[i], NextHopUse::wire, {}});
                 port.wire_non_ip = pair.forward_non_ip;
             }
             pairs.push_back(ports);

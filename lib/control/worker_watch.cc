@@ -16,9 +16,10 @@ void WorkerWatch::look(const std::vector<Beat>& workers, std::uint64_t now_ms) {
             state = {workers[i].iterations, now_ms, false};
         } else if (!state.stalled && ms >= kStalledMs) {
             state.stalled = true;
-            say_(fmt::format("the worker on lcore {} has not come round for {} ms: its queues and what others hand to it "
-                             "fill up",
-                             workers[i].lcore, ms));
+            say_(fmt::format(
+                "the worker on lcore {} has not come round for {} ms: its queues and what others hand to it "
+                "fill up",
+                workers[i].lcore, ms));
         }
     }
 }

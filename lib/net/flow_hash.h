@@ -32,8 +32,8 @@ struct FlowWords {
 // Each endpoint (address, port) is hashed alone, the two are added, which does not care for their order, and the sum is
 // folded again with the protocol. An IPv4 address leaves the upper word to the port, so one multiplication takes
 // both in, and nothing that a sender chooses shares bits. The family is asked of the address, or known to the caller.
-// The tenant comes last and leaves the upper bits alone, which choose the owner: a reply to a session that leaks comes in
-// by another tenant, and belongs to the same worker. Below them it tells equal tuples of different tenants apart.
+// The tenant comes last and leaves the upper bits alone, which choose the owner: a reply to a session that leaks comes
+// in by another tenant, and belongs to the same worker. Below them it tells equal tuples of different tenants apart.
 [[gnu::always_inline]] inline std::uint32_t flow_hash(const FlowWords& words, const HashSeed& seed, bool ip4) noexcept {
     const auto endpoint = [&seed, ip4](const std::uint64_t* address, std::uint64_t port) {
         if (ip4) return multiply_fold(port ^ seed.a, address[1] ^ seed.b);

@@ -47,7 +47,7 @@ inline constexpr std::uint8_t kL4Known = 1;        // ports, TCP flags or ICMP t
 inline constexpr std::uint8_t kFirstFragment = 2;  // offset 0, more to come
 inline constexpr std::uint8_t kLaterFragment = 4;  // offset > 0: no L4 header here, never matches a port rule
 inline constexpr std::uint8_t kHasOptions = 8;  // IPv4 options or IPv6 extension headers other than a fragment header
-inline constexpr std::uint8_t kFragment = 16;  // beside either fragment bit, so that a rule can ask for both
+inline constexpr std::uint8_t kFragment = 16;   // beside either fragment bit, so that a rule can ask for both
 
 struct alignas(16) FlowKey {
     Address src;                    // 0

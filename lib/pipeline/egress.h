@@ -9,7 +9,8 @@
 namespace cachewire::pipeline {
 
 // `key`: the packet's, with the interface that it came in by. `hash`: of the flow; `known`: the next hop that the
-// session's direction has or has had, else 0: ECMP members are the route stage's. kNoInterface where no route leads out.
+// session's direction has or has had, else 0: ECMP members are the route stage's. kNoInterface where no route leads
+// out.
 std::uint16_t egress_interface(const Snapshot& snapshot, std::uint16_t tenant, const net::FlowKey& key,
                                std::uint32_t hash, std::uint16_t known) noexcept;
 

@@ -11,9 +11,9 @@
 //   HandoffRing's slots       the sender, one line of Lane and one of key, address, generation
 //   Handoff, HandoffCounters  their worker alone; telemetry reads the counters
 //
-// Ledger: what lies in a ring is `held`. The sender's line says +1 when it puts a packet in, the owner's says -1 when it
-// takes it, so each worker's line closes by itself and so does their sum; what the sender says is published before the
-// packets are, so that a sum is never short of what was received.
+// Ledger: what lies in a ring is `held`. The sender's line says +1 when it puts a packet in, the owner's says -1 when
+// it takes it, so each worker's line closes by itself and so does their sum; what the sender says is published before
+// the packets are, so that a sum is never short of what was received.
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -53,17 +53,18 @@ struct Peer {
 
 // worker: rw; telemetry: ro
 struct alignas(base::kCacheLine) HandoffCounters {
-    base::Counter given, taken;            // packets for their owner
+    base::Counter given, taken;              // packets for their owner
     base::Counter sends_given, sends_taken;  // frames for who holds the TX queue
 };
 
 struct Handoff {
     unsigned workers = 1;  // 1: there is no other, and nothing here is looked at
     Owners owners{};
-    std::vector<Peer> peers;                     // by worker
-    std::vector<SendRing*> send_out;             // by snapshot port; null: this worker has a queue of its own there
+    std::vector<Peer> peers;                      // by worker
+    std::vector<SendRing*> send_out;              // by snapshot port; null: this worker has a queue of its own there
     std::vector<std::vector<SendRing*>> send_in;  // by snapshot port: what others send by a queue of this worker
-    std::array<std::uint64_t, kMaxWorkers / 64> unpublished{};  // peers whose `out` has elements that they can't see yet
+    std::array<std::uint64_t, kMaxWorkers / 64>
+        unpublished{};                    // peers whose `out` has elements that they can't see yet
     std::uint64_t unpublished_sends = 0;  // the same by port
     std::uint64_t in_rings = 0;           // given less taken, of both kinds; wraps
 

@@ -28,8 +28,8 @@ constexpr Owners spread_owners(unsigned workers) noexcept {
     return owners;
 }
 
-// Which worker holds a port's TX queue, and which queue worker `worker` sends by. A queue has one sender: where a device
-// has fewer queues than there are workers, the others hand their frames to the one that holds it. Ports begin at
+// Which worker holds a port's TX queue, and which queue worker `worker` sends by. A queue has one sender: where a
+// device has fewer queues than there are workers, the others hand their frames to the one that holds it. Ports begin at
 // different workers, so that many ports of one queue each don't all end at the first.
 struct TxPlace {
     unsigned holder;

@@ -65,7 +65,7 @@ struct Port {
     bool sends_chains = true;        // the device takes packets in several buffers
     std::uint32_t max_frame_bytes = UINT32_MAX;  // the device hands over longer frames too, perhaps cut
     std::uint16_t ethdev = 0;                    // DPDK port id
-    std::uint16_t txq = 1;     // queues; worker w uses w % txq
+    std::uint16_t txq = 1;                       // queues; worker w uses w % txq
     std::uint16_t tag_bytes_stripped = 0;
     // Of a port in a transparent pair, which has no interfaces: where its frames leave, and what lists know it by.
     std::uint16_t wire_next_hop = kNoNextHop;
@@ -96,7 +96,7 @@ struct Interface {
     std::uint16_t mtu = 1500;
     std::uint16_t vlan = 0;  // 0: untagged; what frames leave with
     std::uint16_t inner_vlan = 0;
-    std::uint16_t mss_clamp = kNoMssClamp;  // or bytes, or kMssClampAuto: by MTU
+    std::uint16_t mss_clamp = kNoMssClamp;   // or bytes, or kMssClampAuto: by MTU
     std::uint16_t wire_peer = kNoInterface;  // of a port in a pair: the other one's
     bool twin = false;                       // the kernel has one too, and what is for it
     std::uint16_t policer_in = kNoPolicer;
@@ -111,15 +111,15 @@ struct Tenant {
     std::uint16_t list_generation = 0;      // the policy generation that its list came with; later ones are of routes
     std::uint16_t policer_in = kNoPolicer;  // index into Snapshot::policers and WorkerState's states
     std::uint16_t policer_out = kNoPolicer;
-    bool midstream = false;                 // TCP may be picked up without its SYN
-    bool twins = false;                     // of any of its interfaces
+    bool midstream = false;  // TCP may be picked up without its SYN
+    bool twins = false;      // of any of its interfaces
     Rpf rpf = Rpf::none;
     session::Quota quota;
     const acl::Classifier* acl = nullptr;  // null: permit
     // Numbers of the list's rules and of its default, under which their hits are counted (session/rule_counters.h).
     std::uint32_t rule_base = 0;  // kNoRule: not counted
     std::uint32_t default_rule = kNoRule;
-    const route::FibView* fib = nullptr;   // never null for a tenant in use
+    const route::FibView* fib = nullptr;  // never null for a tenant in use
     // Of a list that is not stateful: which bits of a packet's own first-packet fields (FlowKey from in_interface_be
     // on, as one word) its rules look at. A memo answers only for packets that agree with the session's first one
     // there.
@@ -144,19 +144,19 @@ struct Snapshot {
     std::uint32_t shadow_check = 0;  // 1 in so many memo hits is derived anew and compared; 0: none
     OnPolicyChange on_policy_change = OnPolicyChange::revalidate;
     session::Settings sessions;
-    bool partial_checksums = false;  // of any port
-    bool mss_clamps = false;         // of any interface
-    bool rpf = false;                // of any tenant
+    bool partial_checksums = false;                          // of any port
+    bool mss_clamps = false;                                 // of any interface
+    bool rpf = false;                                        // of any tenant
     std::array<PuntInterval, kKernelClasses> kernel_punt{};  // by class, from the first one on
     std::vector<Port> ports;
     std::vector<Interface> interfaces;
     std::vector<Tenant> tenants;  // by slot
-    bool leaks = false;  // a route of one tenant leads to another
+    bool leaks = false;           // a route of one tenant leads to another
     std::vector<route::NextHop> next_hops;
     std::vector<std::shared_ptr<const route::Group>> groups;  // by NextHop::group; null where there is none now
-    std::vector<qos::PolicerProfile> policers;  // by attachment
-    std::uint8_t policer_places = 0;            // a bit a PolicerPlace: some packet may meet one there
-    bool classes = false;                       // there are any
+    std::vector<qos::PolicerProfile> policers;                // by attachment
+    std::uint8_t policer_places = 0;                          // a bit a PolicerPlace: some packet may meet one there
+    bool classes = false;                                     // there are any
     std::array<TrafficClass, kMaxClasses> traffic_classes;
     std::array<std::uint8_t, 64> class_of_dscp{};  // 0: none
     std::array<std::uint8_t, 8> class_of_pcp{};

@@ -32,19 +32,20 @@ bool is_link_local_group(const net::Address& address) noexcept {
     if ((key.match_flags & net::kL4Known) == 0) return PuntReason::kernel_other;
     if (key.proto == net::kProtoTcp && (key.src_port_be == kBgp || key.dst_port_be == kBgp))
         return PuntReason::kernel_bgp;
-    const bool bfd = key.proto == net::kProtoUdp && std::find(std::begin(kBfd), std::end(kBfd), key.dst_port_be) != std::end(kBfd);
+    const bool bfd =
+        key.proto == net::kProtoUdp && std::find(std::begin(kBfd), std::end(kBfd), key.dst_port_be) != std::end(kBfd);
     return bfd ? PuntReason::kernel_bfd : PuntReason::kernel_other;
 }
 
-[[gnu::cold]] std::optional<PuntReason> twin_takes_refused(const Snapshot& snapshot, Burst& burst,
-                                                           Burst::LaneIndex i, DropReason reason) noexcept {
+[[gnu::cold]] std::optional<PuntReason> twin_takes_refused(const Snapshot& snapshot, Burst& burst, Burst::LaneIndex i,
+                                                           DropReason reason) noexcept {
     Lane& lane = burst.lane(i);
     const net::FlowKey& key = burst.key(i);
     if (lane.in_interface >= snapshot.interfaces.size() || !snapshot.interfaces[lane.in_interface].twin)
         return std::nullopt;
     const bool group_mac = (*rte_pktmbuf_mtod(lane.mbuf, const std::uint8_t*) & 1) != 0;
-    const bool taken = reason == DropReason::multicast ? is_link_local_group(key.dst)
-                                                       : !group_mac && is_link_local(key.dst);
+    const bool taken =
+        reason == DropReason::multicast ? is_link_local_group(key.dst) : !group_mac && is_link_local(key.dst);
     if (!taken) return std::nullopt;
     const bool ip6 = !key.dst.is_v4();
     const auto* l3 = rte_pktmbuf_mtod_offset(lane.mbuf, const std::uint8_t*, lane.l3_offset);

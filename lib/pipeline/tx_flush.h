@@ -10,8 +10,8 @@
 
 namespace cachewire::pipeline {
 
-// A port or its link went down with packets in its buffer. Whose they were is not kept, so they count under tenant "" and
-// no class.
+// A port or its link went down with packets in its buffer. Whose they were is not kept, so they count under tenant ""
+// and no class.
 inline void drop_held(WorkerState& worker, std::uint16_t port, DropReason reason) noexcept {
     const unsigned n = worker.tx[port].discard();
     worker.ledger.held -= n;

@@ -59,9 +59,8 @@ bool send_one(WorkerState& worker, const Snapshot& snapshot, Burst& burst, Burst
 }  // namespace
 
 [[gnu::noinline]] void send_wire(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
-    burst.filter([&](auto i) {
-        return (burst.lane(i).flags & kLaneWire) == 0 || send_one(worker, snapshot, burst, i);
-    });
+    burst.filter(
+        [&](auto i) { return (burst.lane(i).flags & kLaneWire) == 0 || send_one(worker, snapshot, burst, i); });
 }
 
 [[gnu::noinline]] void send_raw(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {

@@ -18,7 +18,8 @@ template <class Out>
     l2.attachment.interface = out.in_interface = port.wire_interface;
     out.l3_offset = l2.l3_offset;
     const auto parse = [&]<net::Family kFamily>() {
-        return parse_ip_as<kFamily, Shape::wire>(frame.data, frame.length, frame.ip_checksum, false, l2, seed, out, key);
+        return parse_ip_as<kFamily, Shape::wire>(frame.data, frame.length, frame.ip_checksum, false, l2, seed, out,
+                                                 key);
     };
     if (l2.ether_type_be == net::be16(net::kEtherTypeIp4)) return parse.template operator()<net::Family::ip4>();
     if (l2.ether_type_be == net::be16(net::kEtherTypeIp6)) {

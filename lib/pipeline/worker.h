@@ -24,8 +24,8 @@ class Worker {
 
     // On the worker's lcore; returns once stopped.
     void run() noexcept;
-    // What run() does, for those who drive a worker themselves (benchmarks): begin(), then one iteration a call. False: the
-    // phase is stopped.
+    // What run() does, for those who drive a worker themselves (benchmarks): begin(), then one iteration a call. False:
+    // the phase is stopped.
     void begin() noexcept;
     bool iterate() noexcept;
 

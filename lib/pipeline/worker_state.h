@@ -78,10 +78,10 @@ struct WorkerState {
     unsigned lcore = 0;
     int socket = 0;
     bool adaptive_idle = false;  // sleeps for some microseconds when nothing comes
-    std::uint64_t now_tsc = 0;  // taken once per burst
-    std::uint64_t last_tsc = 0;    // end of the last stage that was counted; a burst begins with now_tsc
-    RxQueue rx_queue{};         // the queue that the RX stage reads now
-    LedgerLine ledger;          // worker only; published below
+    std::uint64_t now_tsc = 0;   // taken once per burst
+    std::uint64_t last_tsc = 0;  // end of the last stage that was counted; a burst begins with now_tsc
+    RxQueue rx_queue{};          // the queue that the RX stage reads now
+    LedgerLine ledger;           // worker only; published below
     Burst burst;
     std::unique_ptr<session::Table> sessions;  // never null
     session::OutcomeTable outcomes;

@@ -189,7 +189,8 @@ void EthPort::start_device(const Device& device) {
     driver_ = info.driver_name;
     if (driver_ == "net_af_xdp" && !lies_side_by_side(pool_))
         fail(config_,
-             "AF_XDP wants buffers in one piece of memory, and beside a NIC (a PCI address in `ports`) they have gaps: use "
+             "AF_XDP wants buffers in one piece of memory, and beside a NIC (a PCI address in `ports`) they have gaps: "
+             "use "
              "net_af_packet, or a process of its own");
     settle_queues(config_, info);
     check_queues(config_, info);

@@ -101,7 +101,8 @@ class EthPort {
     [[nodiscard]] const std::string& interface() const noexcept { return interface_; }
     // Asks the kernel what link(), gone() and stats() answer from.
     void look() noexcept;
-    // Of a Linux interface or a TAP: it is set up and has a carrier. Of others nothing is known, and it is taken for up.
+    // Of a Linux interface or a TAP: it is set up and has a carrier. Of others nothing is known, and it is taken for
+    // up.
     [[nodiscard]] bool link() const noexcept;
     // It was away for a moment since the last call, perhaps between two looks.
     [[nodiscard]] bool take_flap() noexcept;
@@ -166,7 +167,7 @@ class EthPort {
     std::unique_ptr<InterfaceClaim> claim_;
     std::unique_ptr<KernelSide> kernel_side_;  // null: no Linux interface
     PortStats closed_{};                       // what was counted by devices that are closed
-    std::vector<std::uint64_t> xdp_sockets_;  // of what is open
+    std::vector<std::uint64_t> xdp_sockets_;   // of what is open
     bool had_xdp_ = false;
     unsigned lost_mbufs_ = 0;
 };
@@ -176,8 +177,8 @@ class EthPort {
 // `for_nics`: a device reads it by physical address.
 rte_mempool* make_mempool(const std::string& name, unsigned mbufs, unsigned cache, unsigned mbuf_size, int socket_id,
                           bool for_nics = false);
-// One piece of memory without gaps. net_af_xdp reckons with it: the kernel refuses a buffer behind size * number, and it
-// never comes back.
+// One piece of memory without gaps. net_af_xdp reckons with it: the kernel refuses a buffer behind size * number, and
+// it never comes back.
 bool lies_side_by_side(rte_mempool* pool);
 
 }  // namespace cachewire::port

@@ -24,7 +24,8 @@ std::vector<unsigned> shares(const std::vector<Member>& members, const std::vect
         left -= out[m];
         remainders.emplace_back(exact % sum, m);
     }
-    std::stable_sort(remainders.begin(), remainders.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::stable_sort(remainders.begin(), remainders.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
     for (std::size_t i = 0; left > 0; ++i, --left) ++out[remainders[i].second];
     return out;
 }

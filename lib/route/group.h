@@ -23,8 +23,8 @@ class Group {
   public:
     static constexpr unsigned kBuckets = 1024;
 
-    // `members`: 1 to kBuckets of them, whose weights add up to at most kBuckets. Where all are down all are used: there
-    // is no better place to send to. `before`: the same group as it was, or null.
+    // `members`: 1 to kBuckets of them, whose weights add up to at most kBuckets. Where all are down all are used:
+    // there is no better place to send to. `before`: the same group as it was, or null.
     Group(std::vector<Member> members, const Group* before);
 
     [[nodiscard]] std::uint16_t pick(std::uint32_t hash) const noexcept { return buckets_[bucket(hash)]; }

@@ -158,9 +158,9 @@ inline bool is_zero(const Words& v) noexcept {
 }
 
 // Whether a packet's key is the session's, and in which direction; `reverse` means nothing without `any`. Which one it
-// is can't be predicted, so there is no branch for it: a packet that does not come from the session's source can only be
-// one of the other direction, and the remaining words are compared with those that stand there. A packet whose two ends
-// are the same counts as forward.
+// is can't be predicted, so there is no branch for it: a packet that does not come from the session's source can only
+// be one of the other direction, and the remaining words are compared with those that stand there. A packet whose two
+// ends are the same counts as forward.
 struct Match {
     bool any, reverse;
 };

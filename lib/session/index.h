@@ -76,8 +76,8 @@ class Index {
 
     // Slots that hold the tag: bits 0-7 are the first bucket's, 8-15 the second's.
     [[nodiscard]] unsigned candidates(const Place& at) const noexcept {
-        return match_tags(buckets_[at.first].tags, at.tag) |
-               match_tags(buckets_[at.second].tags, at.tag) << kBucketSlots;
+        return match_tags(buckets_[at.first].tags, at.tag) | match_tags(buckets_[at.second].tags, at.tag)
+                                                                 << kBucketSlots;
     }
     // The entry in a slot that candidates() named.
     [[nodiscard]] std::uint32_t entry(const Place& at, unsigned bit) const noexcept {

@@ -84,8 +84,8 @@ class Table {
     void lookup(std::span<const net::FlowKey* const> keys, std::span<const std::uint32_t> hashes,
                 std::span<Found> found, unsigned ahead = kDefaultAhead) noexcept;
     // What lookup() is made of, for who goes by lanes. Of `lanes` (bits), those below `ahead` have had
-    // prefetch_bucket(). Gives `put(lane, entry)` the entry that the lane's key may have, its line on the way, or kNone;
-    // verify() says whether it has.
+    // prefetch_bucket(). Gives `put(lane, entry)` the entry that the lane's key may have, its line on the way, or
+    // kNone; verify() says whether it has.
     void prefetch_bucket(std::uint32_t hash) const noexcept { index_.prefetch_first(hash); }
     template <bool kPrefetch = true, class HashOf, class Put>
     void find_candidates(std::uint64_t lanes, unsigned ahead, HashOf&& hash_of, Put&& put) const noexcept;

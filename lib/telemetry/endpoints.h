@@ -1,16 +1,15 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// Names under /cachewire on DPDK's telemetry socket. An endpoint's answer is a JSON value that a handler computes; this file
-// knows the socket's limits (key characters, no arrays of dictionaries, 256 keys, 16 KiB) and DPDK's versions, the handlers
-// know none of it (see wire.h for what becomes of a value). Read-only. Handlers run on DPDK's telemetry threads, one lock around
-// them all, never on a worker; a handler must not call query() itself.
+// Names under /cachewire on DPDK's telemetry socket. An endpoint's answer is a JSON value that a handler computes; this
+// file knows the socket's limits (key characters, no arrays of dictionaries, 256 keys, 16 KiB) and DPDK's versions, the
+// handlers know none of it (see wire.h for what becomes of a value). Read-only. Handlers run on DPDK's telemetry
+// threads, one lock around them all, never on a worker; a handler must not call query() itself.
 #include <functional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
 #include "base/json.h"
-
 
 namespace cachewire::telemetry {
 

@@ -40,8 +40,8 @@ void fill_array(rte_tel_data* data, const Json& array) {
     }
 }
 
-// The library frees a container after it wrote the answer. Should an entry fail, the answer is replaced and the library forgets
-// its containers, so they stay ours until the last entry is in.
+// The library frees a container after it wrote the answer. Should an entry fail, the answer is replaced and the library
+// forgets its containers, so they stay ours until the last entry is in.
 void fill_dictionary(rte_tel_data* data, const Json& object) {
     std::vector<Container> containers;
     for (const auto& [key, value] : object.items()) {

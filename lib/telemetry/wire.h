@@ -11,7 +11,6 @@
 
 #include "base/json.h"
 
-
 namespace cachewire::telemetry {
 
 using Json = nlohmann::ordered_json;

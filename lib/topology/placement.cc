@@ -82,13 +82,11 @@ Plan place(const Topology& topology, const std::vector<PortPlace>& ports, unsign
     const bool anywhere = nodes.empty();
     const unsigned home = order.front()->node;
     const auto near = [&](const Cpu* cpu) { return anywhere ? cpu->node == home : nodes.contains(cpu->node); };
-    if (workers == 0)
-        workers = std::max(1u, static_cast<unsigned>(std::count_if(whole.begin(), whole.end(), near)));
+    if (workers == 0) workers = std::max(1u, static_cast<unsigned>(std::count_if(whole.begin(), whole.end(), near)));
     std::vector<const Cpu*> all = whole;
     std::erase(rest, main);
     all.insert(all.end(), rest.begin(), rest.end());
-    for (unsigned w = 0; w < workers; ++w)
-        plan.workers.push_back(all.empty() ? main->os : all[w % all.size()]->os);
+    for (unsigned w = 0; w < workers; ++w) plan.workers.push_back(all.empty() ? main->os : all[w % all.size()]->os);
     std::vector<Lcore> lcores = {{0, {plan.main}, true}};
     for (unsigned w = 0; w < workers; ++w) lcores.push_back({w + 1, {plan.workers[w]}, false});
     plan.costs = costs_of(topology, ports, lcores);
@@ -102,12 +100,13 @@ std::vector<std::string> costs_of(const Topology& topology, const std::vector<Po
     std::map<unsigned, std::set<unsigned>> nodes_of_workers;
     for (const Lcore& lcore : lcores) {
         if (lcore.cpus.size() > 1 && !lcore.main)
-            costs.push_back(fmt::format("{} may run on CPUs {}: the kernel moves it, and its caches grow cold", name_of(lcore),
-                                        join(lcore.cpus)));
+            costs.push_back(fmt::format("{} may run on CPUs {}: the kernel moves it, and its caches grow cold",
+                                        name_of(lcore), join(lcore.cpus)));
         if (lcore.cpus.size() != 1) continue;
         const Cpu* cpu = topology.find(lcore.cpus[0]);
         if (cpu == nullptr) {
-            costs.push_back(fmt::format("{} is on CPU {}, which is offline or not there", name_of(lcore), lcore.cpus[0]));
+            costs.push_back(
+                fmt::format("{} is on CPU {}, which is offline or not there", name_of(lcore), lcore.cpus[0]));
             continue;
         }
         if (!cpu->allowed)
@@ -117,8 +116,9 @@ std::vector<std::string> costs_of(const Topology& topology, const std::vector<Po
         if (lcore.main) continue;
         for (const PortPlace& port : ports)
             if (port.node && *port.node != cpu->node)
-                costs.push_back(fmt::format("{} is on NUMA node {}, port {} on node {}: each packet's lines cross between them",
-                                            name_of(lcore), cpu->node, port.name, *port.node));
+                costs.push_back(
+                    fmt::format("{} is on NUMA node {}, port {} on node {}: each packet's lines cross between them",
+                                name_of(lcore), cpu->node, port.name, *port.node));
     }
     const auto ids = [](const std::vector<const Lcore*>& sharers) {
         std::string text;
@@ -126,9 +126,11 @@ std::vector<std::string> costs_of(const Topology& topology, const std::vector<Po
         return text;
     };
     for (const auto& [cpu, sharers] : on_cpu)
-        if (sharers.size() > 1) costs.push_back(fmt::format("{} share CPU {} and take turns by the millisecond", ids(sharers), cpu));
+        if (sharers.size() > 1)
+            costs.push_back(fmt::format("{} share CPU {} and take turns by the millisecond", ids(sharers), cpu));
     for (const auto& [core, sharers] : on_core)
-        if (sharers.size() > 1) costs.push_back(fmt::format("{} share a physical core (SMT): each has about half of it", ids(sharers)));
+        if (sharers.size() > 1)
+            costs.push_back(fmt::format("{} share a physical core (SMT): each has about half of it", ids(sharers)));
     return costs;
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// Where lcores should run, decided from numbers alone. Workers: on the NUMA nodes of the ports, one a physical core, the
-// fastest cores first. The main lcore: on a core of its own. What can't be had is given in the next best way, and said.
+// Where lcores should run, decided from numbers alone. Workers: on the NUMA nodes of the ports, one a physical core,
+// the fastest cores first. The main lcore: on a core of its own. What can't be had is given in the next best way, and
+// said.
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,8 +17,8 @@ struct PortPlace {
 };
 
 struct Plan {
-    unsigned main = 0;              // CPU
-    std::vector<unsigned> workers;  // CPU of each
+    unsigned main = 0;               // CPU
+    std::vector<unsigned> workers;   // CPU of each
     std::vector<std::string> costs;  // sentences; empty: nothing to complain about
 };
 

@@ -42,7 +42,8 @@ unsigned above(hwloc_topology_t topology, hwloc_obj_t pu, hwloc_obj_type_t type,
 int efficiency_of(hwloc_topology_t topology, hwloc_obj_t pu) {
     const int kind = hwloc_cpukinds_get_by_cpuset(topology, pu->cpuset, 0);
     int efficiency = -1;
-    if (kind < 0 || hwloc_cpukinds_get_info(topology, static_cast<unsigned>(kind), nullptr, &efficiency, nullptr, nullptr, 0) != 0)
+    if (kind < 0 ||
+        hwloc_cpukinds_get_info(topology, static_cast<unsigned>(kind), nullptr, &efficiency, nullptr, nullptr, 0) != 0)
         return 0;
     return std::max(efficiency, 0);
 }

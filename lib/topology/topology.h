@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// What CPUs a machine has, as plain numbers: this machine through hwloc, or any other from the XML that `lstopo` writes.
-// Control plane only, before the start.
+// What CPUs a machine has, as plain numbers: this machine through hwloc, or any other from the XML that `lstopo`
+// writes. Control plane only, before the start.
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,12 +9,12 @@
 namespace cachewire::topology {
 
 struct Cpu {
-    unsigned os = 0;       // Linux's number
-    unsigned core = 0;     // physical core, counted over the whole machine
+    unsigned os = 0;    // Linux's number
+    unsigned core = 0;  // physical core, counted over the whole machine
     unsigned package = 0;
-    unsigned node = 0;     // NUMA node, Linux's number
-    int efficiency = 0;    // hybrid machines: higher is faster
-    bool allowed = true;   // by cgroup and cpuset
+    unsigned node = 0;    // NUMA node, Linux's number
+    int efficiency = 0;   // hybrid machines: higher is faster
+    bool allowed = true;  // by cgroup and cpuset
 };
 
 struct Topology {

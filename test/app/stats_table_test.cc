@@ -91,8 +91,9 @@ TEST_CASE("stats table: the ledger stands as an equation", "[app]") {
     CHECK(contains(table.next(1), "\nledger: rx 1,500 = tx 1,000 + dropped 500 + held 0, unaccounted 0\n"));
     endpoints.originated = 2;
     endpoints.unaccounted = -1;
-    CHECK(contains(table.next(2), "ledger: rx 1,500 + originated 2 = tx 1,000 + dropped 500\n"
-                                  "        + held 0, unaccounted -1\n"));
+    CHECK(contains(table.next(2),
+                   "ledger: rx 1,500 + originated 2 = tx 1,000 + dropped 500\n"
+                   "        + held 0, unaccounted -1\n"));
 }
 
 TEST_CASE("stats table: fits 80 columns with every drop reason and large numbers", "[app]") {

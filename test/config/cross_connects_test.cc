@@ -6,7 +6,9 @@ namespace {
 
 using cachewire::test::WrongFile;
 
-constexpr const char* kPorts = "version: 1\nports: [{name: a, device: net_null0}, {name: b, device: net_null1}, {name: c, device: \"kernel:x\"}]\n";
+constexpr const char* kPorts =
+    "version: 1\nports: [{name: a, device: net_null0}, {name: b, device: net_null1}, {name: c, device: "
+    "\"kernel:x\"}]\n";
 
 const WrongFile kCases[] = {
     {kPorts, "cross_connects: [{name: p, ports: [a]}]\n",

@@ -35,7 +35,8 @@ class Folder {
     // Paths without the folder, so that they can be compared.
     [[nodiscard]] std::string shorten(std::string text) const {
         const std::string prefix = path_.string() + "/";
-        for (auto at = text.find(prefix); at != std::string::npos; at = text.find(prefix)) text.erase(at, prefix.size());
+        for (auto at = text.find(prefix); at != std::string::npos; at = text.find(prefix))
+            text.erase(at, prefix.size());
         return text;
     }
     [[nodiscard]] std::string diagnostics(const config::LoadResult& result) const {
@@ -72,7 +73,8 @@ TEST_CASE("include: files in the order of their names, lists one behind the othe
     folder.write("main.yaml", std::string(kMain) + tenant("first", 1));
     folder.write("tenants.d/b.yaml", tenant("second-b", 2));
     folder.write("tenants.d/a.yaml", tenant("second-a", 3) + "sessions: {capacity: 1000}\n");
-    folder.write("tenants.d/Z.yaml", "description: capitals come first\nsessions: {timeouts: {icmp: 3s}}\n" + tenant("upper", 4));
+    folder.write("tenants.d/Z.yaml",
+                 "description: capitals come first\nsessions: {timeouts: {icmp: 3s}}\n" + tenant("upper", 4));
     folder.write("tenants.d/a.yaml~", "nonsense");
     const auto config = folder.good();
     std::string names;
@@ -112,7 +114,8 @@ TEST_CASE("include: errors name the file, and the other place", "[config][includ
     folder.write("main.yaml", std::string(kMain) + "sessions: {capacity: 1000}\n" + tenant("red", 1));
     SECTION("wrong in an included file") {
         folder.write("tenants.d/a.yaml", "# one\n" + tenant("blue", 2, ", acl: nothing"));
-        CHECK(folder.wrong() == "tenants.d/a.yaml:2:36: error: tenants[1].acl: no acl is named 'nothing'; known: shut, state\n");
+        CHECK(folder.wrong() ==
+              "tenants.d/a.yaml:2:36: error: tenants[1].acl: no acl is named 'nothing'; known: shut, state\n");
     }
     SECTION("no YAML") {
         folder.write("tenants.d/a.yaml", "tenants: [\n");
@@ -121,10 +124,12 @@ TEST_CASE("include: errors name the file, and the other place", "[config][includ
     SECTION("sorted by file, then line") {
         folder.write("tenants.d/a.yaml", tenant("blue", 2) + "zzz: 1\n");
         folder.write("tenants.d/b.yaml", "\n\n" + tenant("red", 3));
-        CHECK(folder.wrong() ==
-              "tenants.d/a.yaml:2:1: error: zzz: unknown key; allowed: version, include, defaults, eal, workers, memory, "
-              "pipeline, ports, tenants, interfaces, neighbors, routes, acl, sessions, qos, description\n"
-              "tenants.d/b.yaml:3:18: error: tenants[2].name: a second tenant named 'red'; the first stands in main.yaml:6\n");
+        CHECK(
+            folder.wrong() ==
+            "tenants.d/a.yaml:2:1: error: zzz: unknown key; allowed: version, include, defaults, eal, workers, memory, "
+            "pipeline, ports, tenants, interfaces, neighbors, routes, acl, sessions, qos, description\n"
+            "tenants.d/b.yaml:3:18: error: tenants[2].name: a second tenant named 'red'; the first stands in "
+            "main.yaml:6\n");
     }
     SECTION("a scalar twice, a list and a scalar") {
         folder.write("tenants.d/a.yaml", "sessions: {capacity: 1000}\nversion: 1\nports: 1\n");
@@ -140,18 +145,22 @@ TEST_CASE("include: errors name the file, and the other place", "[config][includ
     SECTION("no nesting") {
         folder.write("tenants.d/a.yaml", "include: [b.yaml]\n");
         CHECK(folder.wrong() ==
-              "tenants.d/a.yaml:1:1: error: include: an included file includes nothing; allowed: in the first file only\n");
+              "tenants.d/a.yaml:1:1: error: include: an included file includes nothing; allowed: in the first file "
+              "only\n");
     }
     SECTION("no map") {
         folder.write("tenants.d/a.yaml", "- a\n");
-        CHECK(folder.wrong() == "tenants.d/a.yaml:1:1: error: is no map; allowed: keys as in the file that includes it\n");
+        CHECK(folder.wrong() ==
+              "tenants.d/a.yaml:1:1: error: is no map; allowed: keys as in the file that includes it\n");
     }
 }
 
 TEST_CASE("include: what a pattern may be, and what it finds", "[config][include]") {
     const Folder folder;
     const std::string ports = "ports: [{name: wan, device: net_null0}]\n";
-    const auto including = [&](const std::string& list) { folder.write("main.yaml", "version: 1\ninclude: " + list + "\n" + ports); };
+    const auto including = [&](const std::string& list) {
+        folder.write("main.yaml", "version: 1\ninclude: " + list + "\n" + ports);
+    };
     folder.write("tenants.d/a.yaml", tenant("red", 1));
     SECTION("a file by name, and twice by two patterns") {
         including("[tenants.d/a.yaml, \"tenants.d/*.yaml\"]");
@@ -165,8 +174,8 @@ TEST_CASE("include: what a pattern may be, and what it finds", "[config][include
         including("[\"none.d/*.yaml\"]");
         const auto result = folder.load();
         CHECK(result.config);
-        CHECK(folder.diagnostics(result).find("main.yaml:2:11: warning: include[0]: 'none.d/*.yaml' matches no file\n") !=
-              std::string::npos);
+        CHECK(folder.diagnostics(result).find(
+                  "main.yaml:2:11: warning: include[0]: 'none.d/*.yaml' matches no file\n") != std::string::npos);
     }
     SECTION("an empty file") {
         folder.write("tenants.d/b.yaml", "# later\n");
@@ -177,7 +186,8 @@ TEST_CASE("include: what a pattern may be, and what it finds", "[config][include
     }
     SECTION("a file that is not there") {
         including("[none.yaml]");
-        CHECK(folder.wrong() == "main.yaml:2:11: error: include[0]: none.yaml: can't be read: No such file or directory\n");
+        CHECK(folder.wrong() ==
+              "main.yaml:2:11: error: include[0]: none.yaml: can't be read: No such file or directory\n");
     }
     SECTION("a folder") {
         including("[tenants.d]");
@@ -189,9 +199,13 @@ TEST_CASE("include: what a pattern may be, and what it finds", "[config][include
     }
     SECTION("no list, no text") {
         including("tenants.d/a.yaml");
-        CHECK(folder.wrong() == "main.yaml:2:10: error: include: is no list; allowed: a list of files or patterns such as [tenants.d/*.yaml]\n");
+        CHECK(folder.wrong() ==
+              "main.yaml:2:10: error: include: is no list; allowed: a list of files or patterns such as "
+              "[tenants.d/*.yaml]\n");
         including("[{}]");
-        CHECK(folder.wrong() == "main.yaml:2:11: error: include[0]: is no file; allowed: a path, or a pattern such as tenants.d/*.yaml\n");
+        CHECK(
+            folder.wrong() ==
+            "main.yaml:2:11: error: include[0]: is no file; allowed: a path, or a pattern such as tenants.d/*.yaml\n");
     }
 }
 
@@ -203,7 +217,8 @@ TEST_CASE("defaults: a tenant has what it does not say itself", "[config][includ
     };
     SECTION("key by key") {
         const auto result = read(
-            "defaults: {tenant: {acl: shut, sessions: cache, quota: {sessions: 10, new_sessions_per_second: 5}, rpf: loose}}\n"
+            "defaults: {tenant: {acl: shut, sessions: cache, quota: {sessions: 10, new_sessions_per_second: 5}, rpf: "
+            "loose}}\n"
             "tenants:\n  - {name: a, id: 1}\n  - {name: b, id: 2, quota: {sessions: 7}, rpf: none, sessions: none}\n");
         REQUIRE(result.config);
         const auto& a = result.config->tenants[0];
@@ -224,11 +239,14 @@ TEST_CASE("defaults: a tenant has what it does not say itself", "[config][includ
         CHECK(folder.diagnostics(read("defaults: {tenant: {acl: no, name: x}, service: {}}\n"
                                       "tenants: [{name: a, id: 1}, {name: b, id: 2}]\n")) ==
               "main.yaml:5:26: error: defaults.tenant.acl: no acl is named 'no'; known: shut, state\n"
-              "main.yaml:5:30: error: defaults.tenant.name: unknown key; allowed: sessions, acl, policer, quota, midstream, rpf, "
+              "main.yaml:5:30: error: defaults.tenant.name: unknown key; allowed: sessions, acl, policer, quota, "
+              "midstream, rpf, "
               "description\n"
               "main.yaml:5:40: error: defaults.service: not supported yet\n");
-        CHECK(folder.diagnostics(read("defaults: {tenant: {sessions: none}}\ntenants: [{name: a, id: 1, acl: state}]\n")) ==
-              "main.yaml:5:31: error: defaults.tenant.sessions: tenant 'a' has a stateful list, which needs sessions; allowed: "
+        CHECK(folder.diagnostics(
+                  read("defaults: {tenant: {sessions: none}}\ntenants: [{name: a, id: 1, acl: state}]\n")) ==
+              "main.yaml:5:31: error: defaults.tenant.sessions: tenant 'a' has a stateful list, which needs sessions; "
+              "allowed: "
               "track\n");
     }
 }

@@ -13,7 +13,8 @@ const WrongFile kCases[] = {
     {kPort, "interfaces: [{port: wan, kernel: {ifname: cw-lan}}]\n",
      "f.yaml:3:34: error: interfaces[0].kernel.netns: this key is missing\n"},
     {kPort, "interfaces: [{port: wan, kernel: {ifname: a-name-that-is-too-long, netns: ../a}}]\n",
-     "f.yaml:3:43: error: interfaces[0].kernel.ifname: 'a-name-that-is-too-long' is no name; allowed: up to 15 letters, "
+     "f.yaml:3:43: error: interfaces[0].kernel.ifname: 'a-name-that-is-too-long' is no name; allowed: up to 15 "
+     "letters, "
      "digits and ._-\n"
      "f.yaml:3:75: error: interfaces[0].kernel.netns: '../a' is no name; allowed: up to 64 letters, digits and ._-\n"},
     {kTwo, "interfaces: [{port: a, kernel: {ifname: x, netns: n}}, {port: b, kernel: {ifname: x, netns: n}}]\n",
@@ -21,7 +22,8 @@ const WrongFile kCases[] = {
     {kTwo,
      "tenants: [{name: s, id: 1, match: [{port: a}]}, {name: t, id: 2, match: [{port: b}]}]\n"
      "interfaces: [{port: a, kernel: {ifname: x, netns: n}}, {port: b, kernel: {ifname: y, netns: n}}]\n",
-     "f.yaml:4:13: error: interfaces: interfaces 'a' and 'b' are of two tenants, and both have their twin in netns 'n'; "
+     "f.yaml:4:13: error: interfaces: interfaces 'a' and 'b' are of two tenants, and both have their twin in netns "
+     "'n'; "
      "allowed: one netns a tenant\n"},
     {kPort, "kernel: {punt: {bgp: 1Mbit, ospf: 0pps, bfd: 2Mpps, other: fast, ssh: 1pps}}\n",
      "f.yaml:3:66: error: kernel.punt.ssh: unknown key; allowed: bgp, ospf, bfd, other, description\n"
@@ -38,7 +40,8 @@ TEST_CASE("config: twins without a place, or with another's, are refused", "[con
 
 TEST_CASE("config: a twin and its rates", "[config]") {
     const auto loaded = cachewire::config::load_text(
-        std::string(kPort) + "interfaces: [{port: wan, kernel: {ifname: cw-lan, netns: edge}}]\nkernel: {punt: {bgp: 10kpps}}\n",
+        std::string(kPort) +
+            "interfaces: [{port: wan, kernel: {ifname: cw-lan, netns: edge}}]\nkernel: {punt: {bgp: 10kpps}}\n",
         "f.yaml");
     REQUIRE(loaded.config);
     CHECK(loaded.config->interfaces[0].kernel == cachewire::config::KernelTwin{"cw-lan", "edge"});

@@ -10,7 +10,8 @@ namespace {
 constexpr const char* kTwo =
     "version: 1\nports: [{name: a, device: net_null0}, {name: b, device: net_null1}]\n"
     "tenants: [{name: red, id: 1, sessions: track, match: [{port: a}]}, {name: blue, id: 2, match: [{port: b}]}]\n"
-    "interfaces: [{name: lan, port: a, addresses: [192.0.2.1/24, 2001:db8::1/64]}, {name: wan, port: b, addresses: [198.51.100.1/24]}]\n";
+    "interfaces: [{name: lan, port: a, addresses: [192.0.2.1/24, 2001:db8::1/64]}, {name: wan, port: b, addresses: "
+    "[198.51.100.1/24]}]\n";
 
 config::Config load(const std::string& text) {
     const auto result = config::load_text(text, "f.yaml");
@@ -22,7 +23,8 @@ config::Config load(const std::string& text) {
 }  // namespace
 
 TEST_CASE("config: every form of a next hop", "[config]") {
-    const auto c = load(std::string(test::kRouter) + R"(neighbors: [{address: "fe80::9", interface: wan, mac: "02:00:00:00:00:09"}]
+    const auto c =
+        load(std::string(test::kRouter) + R"(neighbors: [{address: "fe80::9", interface: wan, mac: "02:00:00:00:00:09"}]
 routes:
   - {prefix: 10.0.0.0/8, via: [192.0.2.2, {address: 192.0.2.3, weight: 2}]}
   - {prefix: "2001:db8:9::/48", via: {address: "fe80::9", interface: wan}}
@@ -52,7 +54,8 @@ TEST_CASE("config: next hops that are none", "[config]") {
         {test::kRouter, "routes: [{prefix: 10.0.0.0/8, via: {weight: 2}}]\n",
          "f.yaml:4:36: error: routes[0].via: leads nowhere; allowed: an `address`, an `interface` or a `tenant`\n"},
         {test::kRouter, "routes: [{prefix: 2001:db8:9::/48, via: fe80::9}]\n",
-         "f.yaml:4:41: error: routes[0].via: fe80::9 is a link-local address, which every link may have; allowed: beside "
+         "f.yaml:4:41: error: routes[0].via: fe80::9 is a link-local address, which every link may have; allowed: "
+         "beside "
          "`interface`\n"},
         {test::kRouter, "routes: [{prefix: 10.0.0.0/8, via: {address: 203.0.113.1, interface: wan}}]\n",
          "f.yaml:4:46: error: routes[0].via.address: 203.0.113.1 is on no network of interface 'wan'\n"},
@@ -61,7 +64,8 @@ TEST_CASE("config: next hops that are none", "[config]") {
         {kTwo, "routes: [{tenant: blue, prefix: 10.0.0.0/8, via: {tenant: blue}}]\n",
          "f.yaml:5:59: error: routes[0].via.tenant: the route's own tenant; allowed: another one, or none\n"},
         {kTwo, "routes: [{tenant: red, prefix: 10.0.0.0/8, via: {tenant: blue}}]\n",
-         "f.yaml:5:58: error: routes[0].via.tenant: tenant 'blue' has no sessions, so replies would not find those of tenant "
+         "f.yaml:5:58: error: routes[0].via.tenant: tenant 'blue' has no sessions, so replies would not find those of "
+         "tenant "
          "'red'; allowed: a tenant with `sessions`\n"},
         {kTwo, "routes: [{tenant: blue, prefix: 10.0.0.0/8, via: {address: 198.51.100.9, interface: lan}}]\n",
          "f.yaml:5:85: error: routes[0].via.interface: interface 'lan' belongs to tenant 'red'; allowed: one of tenant "

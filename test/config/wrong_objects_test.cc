@@ -44,9 +44,11 @@ const WrongFile kCases[] = {
     {kPort, "tenants:\n  - {name: red, id: 1}\n  - {name: red, id: 2}\n",
      "f.yaml:5:12: error: tenants[1].name: a second tenant named 'red'; the first stands in line 4\n"},
     {kPort, "acl: [{name: a, stateful: true}]\ntenants: [{name: red, id: 1, acl: a, sessions: none}]\n",
-     "f.yaml:4:48: error: tenants[0].sessions: tenant 'red' has a stateful list, which needs sessions; allowed: track\n"},
+     "f.yaml:4:48: error: tenants[0].sessions: tenant 'red' has a stateful list, which needs sessions; allowed: "
+     "track\n"},
     {kPort, "acl: [{name: a, stateful: true}]\ntenants: [{name: red, id: 1, acl: a, sessions: cache}]\n",
-     "f.yaml:4:48: error: tenants[0].sessions: tenant 'red' has a stateful list, which needs sessions; allowed: track\n"},
+     "f.yaml:4:48: error: tenants[0].sessions: tenant 'red' has a stateful list, which needs sessions; allowed: "
+     "track\n"},
     {kPort, "tenants: [{name: red, id: 1, sessions: on}]\n",
      "f.yaml:3:40: error: tenants[0].sessions: 'on' is not known; allowed: track | cache | none\n"},
     {kPort, "tenants: [{name: red, id: 1, midstream: permit}]\n",

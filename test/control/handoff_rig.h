@@ -1,7 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// Several workers on two ring ports of one queue each, with the rings between them as they ship. Either each worker runs
-// on a thread of its own, more threads than CPUs included, or the test turns them by hand, one iteration at a time.
+// Several workers on two ring ports of one queue each, with the rings between them as they ship. Either each worker
+// runs on a thread of its own, more threads than CPUs included, or the test turns them by hand, one iteration at a
+// time.
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -35,7 +36,8 @@ ports:
   - {name: east, device: "net_ring_e"}
 tenants:
   - {name: red, id: 1, match: [{port: west}, {port: east}], acl: edge}
-)" + tenants + R"(
+)" + tenants +
+           R"(
 interfaces:
   - {name: lan, port: west, addresses: ["10.0.0.1/24"]}
   - {name: wan, port: east, addresses: ["192.0.2.1/24"]}
@@ -136,8 +138,8 @@ class HandoffRig {
         rte_mbuf* mbuf = make_mbuf(frame, pool_).release();
         REQUIRE(port.offer({&mbuf, 1}) == 1);
     }
-    // All frames in, at most `window` on their way at a time, so that no ring runs over; what came out at `to`. Gives up
-    // when nothing moves for ten seconds. `between`: called after every window.
+    // All frames in, at most `window` on their way at a time, so that no ring runs over; what came out at `to`. Gives
+    // up when nothing moves for ten seconds. `between`: called after every window.
     template <class Between>
     std::vector<Bytes> exchange(RingPort& from, RingPort& to, const std::vector<Bytes>& frames, Between&& between,
                                 unsigned window = 128) {

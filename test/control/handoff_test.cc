@@ -25,8 +25,8 @@ struct Flow {
 };
 
 Flow flow(unsigned i) {
-    return {fmt::format("10.1.{}.{}", i / 250 % 250, 1 + i % 250), fmt::format("198.18.{}.{}", i % 199, 1 + i / 199 % 250),
-            static_cast<std::uint16_t>(1024 + i)};
+    return {fmt::format("10.1.{}.{}", i / 250 % 250, 1 + i % 250),
+            fmt::format("198.18.{}.{}", i % 199, 1 + i / 199 % 250), static_cast<std::uint16_t>(1024 + i)};
 }
 
 Bytes numbered(std::uint32_t flow_number, std::uint32_t sequence) {
@@ -198,7 +198,8 @@ TEST_CASE("handoff: order inside a session holds", "[handoff]") {
     HandoffRig rig(4);
     rig.start();
     const auto frames = in_turn(kFlows, kEach);
-    const auto out = rig.exchange(rig.west, rig.east, frames, [] {}, 400);
+    const auto out = rig.exchange(
+        rig.west, rig.east, frames, [] {}, 400);
     CHECK(out.size() == frames.size());
     std::map<std::uint32_t, std::uint32_t> next;
     unsigned wrong = 0;
@@ -238,12 +239,8 @@ TEST_CASE("handoff: pieces and ICMP errors reach the owner of the session they b
             pieces.push_back(PacketBuilder().eth(test::kEastMac).ip4(f.server, f.client, later).payload(32).bytes());
             Bytes quote = there(i);
             quote.erase(quote.begin(), quote.begin() + 14);
-            errors.push_back(PacketBuilder()
-                                 .eth(test::kEastMac)
-                                 .ip4("198.19.255.1", f.client)
-                                 .icmp(3, 1)
-                                 .payload(quote)
-                                 .bytes());
+            errors.push_back(
+                PacketBuilder().eth(test::kEastMac).ip4("198.19.255.1", f.client).icmp(3, 1).payload(quote).bytes());
         }
         INFO(workers << " workers");
         CHECK(rig.exchange(rig.west, rig.east, forward).size() == kFlows);
@@ -350,9 +347,10 @@ TEST_CASE("handoff: 200 reloads under load lose nothing", "[handoff]") {
         ++reloads;
         // Tenants, lists and routes come and go.
         const bool odd = reloads % 2 != 0;
-        rig.publish(odd ? test::handoff_config("  - {name: other, default: permit, rules: [{action: deny, proto: tcp}]}\n",
-                                               "  - {name: blue, id: 2, match: [{port: west, vlan: 7}]}\n")
-                        : test::handoff_config());
+        rig.publish(
+            odd ? test::handoff_config("  - {name: other, default: permit, rules: [{action: deny, proto: tcp}]}\n",
+                                       "  - {name: blue, id: 2, match: [{port: west, vlan: 7}]}\n")
+                : test::handoff_config());
         check_closed(rig.ledger());
     };
     const auto out = rig.exchange(rig.west, rig.east, frames, reload);

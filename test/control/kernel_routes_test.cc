@@ -71,10 +71,13 @@ TEST_CASE("kernel routes: after a resync there is what it saw, and only changes 
     std::map<std::pair<net::Prefix, std::uint32_t>, KernelRoute> kernel;
     const auto any_route = [&] {
         KernelRoute route;
-        route.prefix = {net::Address::from_v4(0x0a000000u + static_cast<std::uint32_t>(random() % 50) * 256), 24, net::Family::ip4};
+        route.prefix = {net::Address::from_v4(0x0a000000u + static_cast<std::uint32_t>(random() % 50) * 256), 24,
+                        net::Family::ip4};
         route.metric = static_cast<std::uint32_t>(random() % 3);
         const unsigned hops = random() % 3;  // none: it drops
-        for (unsigned i = 0; i < hops; ++i) route.via.push_back({static_cast<std::uint16_t>(i), net::Address::from_v4(0x0b000000u + static_cast<std::uint32_t>(random() % 4)), 1});
+        for (unsigned i = 0; i < hops; ++i)
+            route.via.push_back({static_cast<std::uint16_t>(i),
+                                 net::Address::from_v4(0x0b000000u + static_cast<std::uint32_t>(random() % 4)), 1});
         return route;
     };
     const auto check = [&] {

@@ -26,7 +26,8 @@ struct Rig {
     static std::map<std::string, control::PortInfo> infos() {
         std::map<std::string, control::PortInfo> ports;
         for (std::uint16_t i = 0; i < 4; ++i)
-            ports[std::string(1, static_cast<char>('a' + i))] = {i, 1, net::Mac{{2, 0, 0, 0, 0, static_cast<std::uint8_t>(i)}}};
+            ports[std::string(1, static_cast<char>('a' + i))] = {
+                i, 1, net::Mac{{2, 0, 0, 0, 0, static_cast<std::uint8_t>(i)}}};
         return ports;
     }
     std::string to(const char* port, const Bytes& frame) {
@@ -70,7 +71,8 @@ TEST_CASE_METHOD(Rig, "pair: frames leave by the other port as they came, with a
     const Bytes again = udp("10.0.0.1", "10.0.0.2", 1000, 2000, 1);
     CHECK(send(*snapshot, "c", again) == to("d", again));
     CHECK(send(*snapshot, "a", again) == to("b", again));
-    CHECK(send(*snapshot, "c", udp("10.0.0.1", "10.0.0.2", 1001, 53)) == to("d", udp("10.0.0.1", "10.0.0.2", 1001, 53)));
+    CHECK(send(*snapshot, "c", udp("10.0.0.1", "10.0.0.2", 1001, 53)) ==
+          to("d", udp("10.0.0.1", "10.0.0.2", 1001, 53)));
 }
 
 TEST_CASE_METHOD(Rig, "pair: what is no IP passes or is dropped as the pair says", "[control]") {

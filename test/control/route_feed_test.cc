@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Routes and neighbours at run time, through the real builder and publisher; the worker is this test, which says that it
-// has come round.
+// Routes and neighbours at run time, through the real builder and publisher; the worker is this test, which says that
+// it has come round.
 #include "control/route_feed.h"
 
 #include "config/load.h"
@@ -98,7 +98,8 @@ struct Fixture {
     std::uint64_t generation = 0, now_ms = 1000;
 };
 
-TEST_CASE_METHOD(Fixture, "route feed: a neighbour that is found forwards, and one that is lost does not", "[control]") {
+TEST_CASE_METHOD(Fixture, "route feed: a neighbour that is found forwards, and one that is lost does not",
+                 "[control]") {
     CHECK(kind("red", "10.0.0.77") == NextHopKind::unresolved);
     CHECK(hop("red", "10.0.0.77").via == net::Address{});
     neighbor("10.0.0.77", mac(7));
@@ -161,7 +162,8 @@ TEST_CASE_METHOD(Fixture, "route feed: connected before configured before kernel
     CHECK(kind("red", "8.8.8.8") == NextHopKind::no_route);
 }
 
-TEST_CASE_METHOD(Fixture, "route feed: at most twenty publications a second touch a VRF, and none is lost", "[control]") {
+TEST_CASE_METHOD(Fixture, "route feed: at most twenty publications a second touch a VRF, and none is lost",
+                 "[control]") {
     neighbor("10.0.0.20", mac(1));
     CHECK(feed.flush(now_ms));
     come_round();
@@ -226,7 +228,8 @@ TEST_CASE_METHOD(Fixture, "route feed: neighbors that come and go don't use up t
     for (int round = 0; round < 24; ++round) {
         const std::uint32_t first = number;
         for (int i = 0; i < 4096; ++i, ++number)
-            feed.set_neighbor(slot("red"), interface("lan"), net::Address::from_v4(0x0b000000u + number), {mac(2), false});
+            feed.set_neighbor(slot("red"), interface("lan"), net::Address::from_v4(0x0b000000u + number),
+                              {mac(2), false});
         while (feed.stats().pending != 0) flush();
         CHECK(hop("red", "11.0.0.0").kind == (round == 0 ? NextHopKind::forward : NextHopKind::no_route));
         for (std::uint32_t n = first; n < number; ++n)
@@ -237,8 +240,8 @@ TEST_CASE_METHOD(Fixture, "route feed: neighbors that come and go don't use up t
     CHECK(feed.stats().refused == 0);
     CHECK(hop("red", "10.0.0.10").via == test::address("10.0.0.10"));
     CHECK(kind("red", "10.0.0.10") == NextHopKind::forward);
-    CHECK(*builder.registry().next_hops.find({slot("red"), interface("lan"), control::NextHopUse::neighbor,
-                                              test::address("10.0.0.10")}) == kept);
+    CHECK(*builder.registry().next_hops.find(
+              {slot("red"), interface("lan"), control::NextHopUse::neighbor, test::address("10.0.0.10")}) == kept);
     CHECK(kind("red", "198.51.100.1") == NextHopKind::group);
 }
 
@@ -267,10 +270,13 @@ TEST_CASE_METHOD(Fixture, "route feed: a batch that does not fit is refused, and
 }
 
 TEST_CASE_METHOD(Fixture, "route feed: a refused batch is tried again, and fits when there is room", "[control]") {
-    const auto kernel = [&](std::uint32_t i) { return net::Prefix{net::Address::from_v4(0x64000000u + i), 32, net::Family::ip4}; };
+    const auto kernel = [&](std::uint32_t i) {
+        return net::Prefix{net::Address::from_v4(0x64000000u + i), 32, net::Family::ip4};
+    };
     constexpr std::uint32_t kMany = 4 * RouteFeed::kMaxBatch - 1000;
     for (std::uint32_t i = 0; i < kMany; ++i)
-        feed.set_route(RouteSource::kernel, slot("red"), kernel(i), {{interface("lan"), net::Address::from_v4(0x0b000000u + i), 1}});
+        feed.set_route(RouteSource::kernel, slot("red"), kernel(i),
+                       {{interface("lan"), net::Address::from_v4(0x0b000000u + i), 1}});
     while (feed.stats().pending != 0) flush();
     REQUIRE(feed.stats().refused == 0);
     for (std::uint32_t i = 2; i < 2002; ++i)

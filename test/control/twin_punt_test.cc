@@ -13,7 +13,8 @@ using pipeline::PuntReason;
 using test::Bytes;
 using test::PacketBuilder;
 
-constexpr net::Mac kLanMac{{2, 0, 0, 0, 0, 1}}, kWanMac{{2, 0, 0, 0, 0, 2}}, kOspfMac{{1, 0, 0x5e, 0, 0, 5}}, kOspf6Mac{{0x33, 0x33, 0, 0, 0, 5}};
+constexpr net::Mac kLanMac{{2, 0, 0, 0, 0, 1}}, kWanMac{{2, 0, 0, 0, 0, 2}}, kOspfMac{{1, 0, 0x5e, 0, 0, 5}},
+    kOspf6Mac{{0x33, 0x33, 0, 0, 0, 5}};
 
 const char* const kConfig = R"(version: 1
 ports: [{name: lan, device: net_null0}, {name: wan, device: net_null1}]
@@ -40,7 +41,8 @@ TEST_CASE("twin: what is for the router goes to the kernel, but for what cachewi
     test::Builder builder({{"lan", {0, 1, kLanMac}}, {"wan", {1, 1, kWanMac}}});
     test::Runner runner;
     const auto snapshot = builder.build(kConfig);
-    const auto tcp = [](const net::Mac& to, const char* src, const char* dst, std::uint16_t from, std::uint16_t port, std::uint8_t flags) {
+    const auto tcp = [](const net::Mac& to, const char* src, const char* dst, std::uint16_t from, std::uint16_t port,
+                        std::uint8_t flags) {
         return PacketBuilder().eth(to).ip4(src, dst).tcp(from, port, {.flags = flags}).bytes();
     };
     struct Case {
@@ -51,19 +53,23 @@ TEST_CASE("twin: what is for the router goes to the kernel, but for what cachewi
     };
     const Case cases[] = {
         {"a BGP peer connects", "lan", tcp(kLanMac, "10.0.0.9", "10.0.0.1", 40000, 179, 2), "kernel_rate"},
-        {"it answers a connection of the twin's, which no session knows", "lan", tcp(kLanMac, "10.0.0.9", "10.0.0.1", 179, 40000, 0x12), "kernel_rate"},
+        {"it answers a connection of the twin's, which no session knows", "lan",
+         tcp(kLanMac, "10.0.0.9", "10.0.0.1", 179, 40000, 0x12), "kernel_rate"},
         {"the same through us", "lan", tcp(kLanMac, "10.0.0.9", "192.0.2.9", 179, 40000, 0x12), "session_state"},
         {"to another interface's address", "wan", tcp(kWanMac, "192.0.2.9", "10.0.0.1", 40000, 179, 2), "kernel_rate"},
         {"from whom the list denies", "lan", tcp(kLanMac, "10.0.0.66", "10.0.0.1", 40000, 179, 2), "acl_deny"},
-        {"an echo request", "lan", PacketBuilder().eth(kLanMac).ip4("10.0.0.9", "10.0.0.1").icmp(8, 0, 7).bytes(), "local"},
-        {"an echo reply", "lan", PacketBuilder().eth(kLanMac).ip4("10.0.0.9", "10.0.0.1").icmp(0, 0, 7).bytes(), "kernel_rate"},
+        {"an echo request", "lan", PacketBuilder().eth(kLanMac).ip4("10.0.0.9", "10.0.0.1").icmp(8, 0, 7).bytes(),
+         "local"},
+        {"an echo reply", "lan", PacketBuilder().eth(kLanMac).ip4("10.0.0.9", "10.0.0.1").icmp(0, 0, 7).bytes(),
+         "kernel_rate"},
         {"OSPF to its group", "lan", ospf(kOspfMac, "10.0.0.9", "224.0.0.5"), "kernel_rate"},
         {"OSPF to its group where no twin is", "wan", ospf(kOspfMac, "192.0.2.9", "224.0.0.5"), "multicast"},
         {"a group of more than the link", "lan", ospf(kOspfMac, "10.0.0.9", "239.0.0.5"), "multicast"},
         {"OSPFv3 to its group", "lan", ospf(kOspf6Mac, "fe80::9", "ff02::5"), "kernel_rate"},
         {"OSPFv3 to us", "lan", ospf(kLanMac, "fe80::9", "fe80::ff:fe00:1"), "kernel_rate"},
         {"OSPFv3 where no twin is", "wan", ospf(kWanMac, "fe80::9", "fe80::ff:fe00:2"), "martian_destination"},
-        {"a link-local destination in a broadcast", "lan", ospf(test::kBroadcastMac, "fe80::9", "fe80::ff:fe00:1"), "martian_destination"},
+        {"a link-local destination in a broadcast", "lan", ospf(test::kBroadcastMac, "fe80::9", "fe80::ff:fe00:1"),
+         "martian_destination"},
     };
     for (const Case& c : cases) {
         INFO(c.what);
@@ -80,10 +86,14 @@ TEST_CASE("twin: each kind of packet has its class", "[control]") {
         PuntReason reason;
     };
     const Case cases[] = {
-        {6, 40000, 179, net::kL4Known, PuntReason::kernel_bgp},   {6, 179, 40000, net::kL4Known, PuntReason::kernel_bgp},
-        {17, 40000, 179, net::kL4Known, PuntReason::kernel_other}, {89, 0, 0, 0, PuntReason::kernel_ospf},
-        {17, 49152, 3784, net::kL4Known, PuntReason::kernel_bfd}, {17, 49152, 4784, net::kL4Known, PuntReason::kernel_bfd},
-        {17, 3784, 49152, net::kL4Known, PuntReason::kernel_other}, {6, 40000, 22, net::kL4Known, PuntReason::kernel_other},
+        {6, 40000, 179, net::kL4Known, PuntReason::kernel_bgp},
+        {6, 179, 40000, net::kL4Known, PuntReason::kernel_bgp},
+        {17, 40000, 179, net::kL4Known, PuntReason::kernel_other},
+        {89, 0, 0, 0, PuntReason::kernel_ospf},
+        {17, 49152, 3784, net::kL4Known, PuntReason::kernel_bfd},
+        {17, 49152, 4784, net::kL4Known, PuntReason::kernel_bfd},
+        {17, 3784, 49152, net::kL4Known, PuntReason::kernel_other},
+        {6, 40000, 22, net::kL4Known, PuntReason::kernel_other},
         {6, 0, 0, net::kLaterFragment | net::kFragment, PuntReason::kernel_other},
     };
     for (const Case& c : cases) {

@@ -56,12 +56,7 @@ std::vector<Bytes> valid_frames() {
             .destination_options()
             .udp(1, 2)
             .bytes(),
-        PacketBuilder()
-            .eth()
-            .ip6("fe80::1", "fe80::2", {.hop_limit = 255})
-            .icmp6(135, 0)
-            .payload(16)
-            .bytes(),
+        PacketBuilder().eth().ip6("fe80::1", "fe80::2", {.hop_limit = 255}).icmp6(135, 0).payload(16).bytes(),
         // Two that are at a limit and one step over it.
         PacketBuilder().eth().vlan(0).vlan(100).vlan(7).ip4("10.0.0.1", "10.0.1.1").udp(1, 2).bytes(),
         ip6().destination_options().destination_options(Bytes(246)).destination_options().udp(1, 2).bytes(),

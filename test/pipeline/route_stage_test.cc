@@ -71,8 +71,12 @@ TEST_CASE("route stage: the next hop's kind decides, by name", "[pipeline]") {
     const struct {
         std::uint8_t octet;
         std::string fate;
-    } cases[] = {{kLeft, "live"},           {kDrop, "route_drop"},             {kLocal, "punt local"},
-                 {kBroadcast, "broadcast"}, {kUnresolved, "punt no_neighbor"}, {99, "punt no_route"}};
+    } cases[] = {{kLeft, "live"},
+                 {kDrop, "route_drop"},
+                 {kLocal, "punt local"},
+                 {kBroadcast, "broadcast"},
+                 {kUnresolved, "punt no_neighbor"},
+                 {99, "punt no_route"}};
     RouteRig rig;
     std::vector<net::FlowKey> keys;
     for (const auto& c : cases) keys.push_back(RouteRig::to(c.octet));

@@ -1,6 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// For a test case that can't run here: say so and return. tools/count-tests counts the line; Catch2 v2 has no word for it.
+// For a test case that can't run here: say so and return. tools/count-tests counts the line; Catch2 v2 has no word for
+// it.
 #include <cstdio>
 #include <string>
 

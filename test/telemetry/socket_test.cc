@@ -211,7 +211,8 @@ TEST_CASE("telemetry: a client that hangs up before its answer ends nothing", "[
     // The handlers of the dead clients end in their own time, and until then all ten places may be taken.
     for (int attempt = 0;; ++attempt) {
         try {
-            const Json answer = connect().query("/cachewire/test/slow");  // outside CHECK, which would keep the exception
+            const Json answer =
+                connect().query("/cachewire/test/slow");  // outside CHECK, which would keep the exception
             CHECK(answer.contains("x"));
             break;
         } catch (const cachewire::client::Refused&) {

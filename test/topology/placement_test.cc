@@ -132,7 +132,8 @@ TEST_CASE("placement: slow cores carry the main lcore, fast ones the workers", "
 }
 
 TEST_CASE("placement: whatever the machine, no core twice while there are cores left", "[topology]") {
-    for (const char* description : {"package:2 node:1 core:32 pu:2", "package:1 node:4 core:8 pu:2", "package:2 node:2 core:6 pu:1", "node:1 core:64 pu:4"}) {
+    for (const char* description : {"package:2 node:1 core:32 pu:2", "package:1 node:4 core:8 pu:2",
+                                    "package:2 node:2 core:6 pu:1", "node:1 core:64 pu:4"}) {
         const Topology machine = synthetic(description);
         for (const unsigned workers : {1u, 2u, 3u, 7u}) {
             INFO(description << ", " << workers << " workers");
@@ -146,8 +147,9 @@ TEST_CASE("placement: whatever the machine, no core twice while there are cores 
 
 TEST_CASE("placement: what an arrangement costs is named by lcore", "[topology]") {
     const Topology machine = synthetic("package:2 node:1 core:2 pu:2");
-    const auto costs = topology::costs_of(machine, {{"wan", 0u}},
-                                          {{0, {0}, true}, {1, {1}, false}, {2, {4}, false}, {3, {2, 3}, false}, {4, {99}, false}});
+    const auto costs =
+        topology::costs_of(machine, {{"wan", 0u}},
+                           {{0, {0}, true}, {1, {1}, false}, {2, {4}, false}, {3, {2, 3}, false}, {4, {99}, false}});
     REQUIRE(costs.size() == 4);
     CHECK(costs[0] == "lcore 2 is on NUMA node 1, port wan on node 0: each packet's lines cross between them");
     CHECK(costs[1] == "lcore 3 may run on CPUs 2, 3: the kernel moves it, and its caches grow cold");

@@ -65,7 +65,8 @@ void KernelRoutes::withdraw(const KernelRoute& route) {
 void KernelRoutes::end_sync() {
     for (auto at = prefixes_.begin(); at != prefixes_.end();) {
         const Entries& entries = at->second;
-        const auto old = std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.round != round_; });
+        const auto old =
+            std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.round != round_; });
         if (old == entries.end()) {
             ++at;
             continue;

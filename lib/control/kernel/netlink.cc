@@ -47,8 +47,8 @@ int Netlink::change(nlmsghdr* request) {
     for (;;) {
         const ssize_t size = mnl_socket_recvfrom(socket_, answer.data(), answer.size());
         if (size < 0) return errno;
-        const int rc = mnl_cb_run(answer.data(), static_cast<std::size_t>(size), sequence_, mnl_socket_get_portid(socket_),
-                                  nullptr, nullptr);
+        const int rc = mnl_cb_run(answer.data(), static_cast<std::size_t>(size), sequence_,
+                                  mnl_socket_get_portid(socket_), nullptr, nullptr);
         if (rc < 0) return errno;
         if (rc == MNL_CB_STOP) return 0;
     }

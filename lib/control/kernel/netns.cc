@@ -32,9 +32,9 @@ std::uint64_t netns_identity(const std::string& name) noexcept {
 InNetns::InNetns(const std::string& name) {
     const int there = open(path_of(name).c_str(), O_RDONLY | O_CLOEXEC);
     if (there < 0)
-        throw base::MachineError(fmt::format("netns {}: {}; `ip netns add {}` makes one", name,
-                                             errno == ENOENT ? "there is no such network namespace" : std::strerror(errno),
-                                             name));
+        throw base::MachineError(
+            fmt::format("netns {}: {}; `ip netns add {}` makes one", name,
+                        errno == ENOENT ? "there is no such network namespace" : std::strerror(errno), name));
     back_ = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
     const bool entered = back_ >= 0 && setns(there, CLONE_NEWNET) == 0;
     const int error = errno;

@@ -194,7 +194,8 @@ void RouteMonitor::handle_route(const nlmsghdr& message) {
             ours &= read_hop(body.rtm_family, gateway, family, hop->rtnh_ifindex, hop->rtnh_hops + 1u, route);
         }
     } else {
-        const void* gateway = attributes[RTA_GATEWAY] != nullptr ? mnl_attr_get_payload(attributes[RTA_GATEWAY]) : nullptr;
+        const void* gateway =
+            attributes[RTA_GATEWAY] != nullptr ? mnl_attr_get_payload(attributes[RTA_GATEWAY]) : nullptr;
         std::uint8_t family = 0;
         if (attributes[RTA_VIA] != nullptr) {
             gateway = via_of(attributes[RTA_VIA])->rtvia_addr;

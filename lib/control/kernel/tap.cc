@@ -40,7 +40,7 @@ ifreq request_for(const std::string& name) {
 }
 
 [[noreturn]] void fail(const config::KernelTwin& twin, const char* what, int error) {
-    const char* hint = error == EBUSY ? "; somebody else has an interface of that name there"
+    const char* hint = error == EBUSY   ? "; somebody else has an interface of that name there"
                        : error == EPERM ? "; it takes CAP_NET_ADMIN"
                                         : "";
     throw base::MachineError(
@@ -48,9 +48,8 @@ ifreq request_for(const std::string& name) {
 }
 
 bool has(const std::vector<config::InterfaceAddress>& addresses, const config::InterfaceAddress& one) {
-    return std::any_of(addresses.begin(), addresses.end(), [&](const auto& other) {
-        return other.address == one.address && other.prefix == one.prefix;
-    });
+    return std::any_of(addresses.begin(), addresses.end(),
+                       [&](const auto& other) { return other.address == one.address && other.prefix == one.prefix; });
 }
 
 }  // namespace

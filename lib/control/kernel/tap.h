@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// An interface's twin: a TAP in another network namespace, with the interface's addresses, MAC address and MTU. What the
-// kernel sends there is read here, what is for it is written here, by the control thread. It goes with the object.
+// An interface's twin: a TAP in another network namespace, with the interface's addresses, MAC address and MTU. What
+// the kernel sends there is read here, what is for it is written here, by the control thread. It goes with the object.
 #include <cstdint>
 #include <span>
 #include <string>

@@ -16,7 +16,7 @@ namespace cachewire::control {
 
 namespace {
 
-constexpr unsigned kFramesATurn = 64;  // of each twin
+constexpr unsigned kFramesATurn = 64;       // of each twin
 constexpr std::uint32_t kSpaces = 0x10000;  // behind the interfaces' indices
 
 Tap::Settings settings_of(const config::Interface& interface, const net::Mac& mac) {
@@ -44,8 +44,8 @@ Twins::Pending Twins::begin(const config::Config& config, const std::vector<net:
         if (!interface.kernel) continue;
         const auto stays = std::any_of(taps_.begin(), taps_.end(), [&](const auto& entry) {
             const Twin& twin = entry.second;
-            return twin.name == interface.name && twin.tap->twin() == *interface.kernel &&
-                   !twin.lost && twin.tap->is_where_it_should_be();
+            return twin.name == interface.name && twin.tap->twin() == *interface.kernel && !twin.lost &&
+                   twin.tap->is_where_it_should_be();
         });
         if (!stays)
             pending[interface.name] =
@@ -122,16 +122,17 @@ bool Twins::is_configured(std::uint16_t tenant, const net::Address& address) con
     });
 }
 
-// An address that somebody gave a twin or `lo` is the router's too: what is for it is the kernel's, and a twin's network
-// is connected.
+// An address that somebody gave a twin or `lo` is the router's too: what is for it is the kernel's, and a twin's
+// network is connected.
 void Twins::learn_addresses(Space& space) {
     std::map<net::Prefix, std::vector<FedVia>> learned;
     for (const auto& [index, twin] : taps_)
         if (twin.tenant == space.tenant) learned_.erase(index);
     for (const RouteMonitor::Address& own : space.monitor->take_addresses()) {
         if (is_configured(space.tenant, own.address)) continue;
-        const bool loopback = own.address.is_v4() ? own.address.v4() >> 24 == 127
-                                                  : own.address == net::Address{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
+        const bool loopback = own.address.is_v4()
+                                  ? own.address.v4() >> 24 == 127
+                                  : own.address == net::Address{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
         if (loopback) continue;
         learned[host_prefix(own.address)] = {FedVia{.local = true}};
         if (own.interface == pipeline::kNoInterface) continue;

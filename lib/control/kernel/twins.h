@@ -1,8 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
 // The kernel's side of interfaces with `kernel:`: one TAP each, and of each network namespace that has some what its
-// kernel learns. Control thread only: workers punt what is for a twin, and what a twin sends leaves by a worker's return
-// queue (slow_path/twin_traffic.cc).
+// kernel learns. Control thread only: workers punt what is for a twin, and what a twin sends leaves by a worker's
+// return queue (slow_path/twin_traffic.cc).
 //
 //   begin() makes what a new configuration adds, and may refuse; commit() takes it over and lets go of what went.
 //   Twins that stay keep their TAP, and routes that came by them stay in force over every reload.
@@ -87,7 +87,7 @@ class Twins {
     [[nodiscard]] bool is_configured(std::uint16_t tenant, const net::Address& address) const;
 
     Hooks hooks_;
-    int ready_ = -1;  // epoll: of many twins few have something
+    int ready_ = -1;                      // epoll: of many twins few have something
     std::map<std::uint16_t, Twin> taps_;  // by interface index
     std::map<std::string, Space> spaces_;
     std::map<std::uint16_t, std::vector<config::InterfaceAddress>> learned_;  // by interface

@@ -3,8 +3,8 @@
 // The router's own interfaces as the slow path sees them: addresses, networks, and the Ethernet header that leaves by
 // each. Rebuilt from the configuration after each publication; control thread only.
 #include <array>
-#include <map>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>

@@ -62,7 +62,8 @@ bool Runtime::is_routed_elsewhere(const NeighborKey& key) const {
         const auto route = routes.find(prefix);
         if (route == routes.end() || route->second >= next_hops.size()) continue;
         const route::NextHop& hop = next_hops[route->second];
-        return hop.interface != key.interface || hop.via != net::Address{} || hop.kind != route::NextHopKind::unresolved;
+        return hop.interface != key.interface || hop.via != net::Address{} ||
+               hop.kind != route::NextHopKind::unresolved;
     }
     return false;
 }

@@ -12,8 +12,8 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <vector>
@@ -62,7 +62,8 @@ class SlowPath {
         std::function<bool(const NeighborKey&)> is_elsewhere;
         // Ethernet header and what follows it to the kernel's twin of an interface. False: it has none, or did not take
         // it.
-        std::function<bool(std::uint16_t interface, std::span<const std::uint8_t> header, const rte_mbuf* rest)> to_twin;
+        std::function<bool(std::uint16_t interface, std::span<const std::uint8_t> header, const rte_mbuf* rest)>
+            to_twin;
     };
 
     SlowPath(std::vector<Worker> workers, rte_mempool* pool, Hooks hooks);
@@ -75,8 +76,8 @@ class SlowPath {
     // `is_link`: somebody may be there to hear it, by port index.
     void configure(const config::Config& config, const Registry& registry, const std::vector<bool>& is_link,
                    std::uint64_t now_ms);
-    // Routes have changed: a neighbor's host route must not stand in front of one that leads elsewhere. Looked at within
-    // a second or so, some neighbors a turn.
+    // Routes have changed: a neighbor's host route must not stand in front of one that leads elsewhere. Looked at
+    // within a second or so, some neighbors a turn.
     void recheck_host_routes() { recheck_wanted_ = true; }
     // One turn: what the workers have punted, what is due. Returns how many packets that were.
     unsigned poll(std::uint64_t now_ms);

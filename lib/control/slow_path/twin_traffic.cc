@@ -170,13 +170,15 @@ void SlowPath::send_on_link(rte_mbuf* mbuf, const net::Address& to, const PuntRe
         held.packet.mbuf = mbuf;
         return hold(key, held);
     }
-    auto* frame = reinterpret_cast<std::uint8_t*>(rte_pktmbuf_prepend(mbuf, static_cast<std::uint16_t>(own->l2_bytes())));
+    auto* frame =
+        reinterpret_cast<std::uint8_t*>(rte_pktmbuf_prepend(mbuf, static_cast<std::uint16_t>(own->l2_bytes())));
     if (frame == nullptr) {
         rte_pktmbuf_free(mbuf);
         return;
     }
     own->write_ethernet(neighbor->mac, net::kEtherTypeIp6, frame);
-    sender_.give(worker, {.mbuf = mbuf, .kind = pipeline::ReturnKind::transmit, .tenant = own->tenant, .port = own->port});
+    sender_.give(worker,
+                 {.mbuf = mbuf, .kind = pipeline::ReturnKind::transmit, .tenant = own->tenant, .port = own->port});
 }
 
 void SlowPath::set_kernel_gateways(const std::vector<std::pair<std::uint16_t, net::Address>>& gateways,

@@ -77,11 +77,10 @@ struct Parse {
 
     template <class Burst, class LaneIndex>
     [[gnu::cold, gnu::noinline]] static bool refuse(const Port& port, const Snapshot& snapshot, Burst& burst,
-                                                 LaneIndex i, DropReason reason) noexcept {
+                                                    LaneIndex i, DropReason reason) noexcept {
         if (port.wire_next_hop != kNoNextHop) return refuse_wire(port, burst, i, reason);
         if (reason == DropReason::multicast || reason == DropReason::martian_destination)
-            if (const auto twin = twin_takes_refused(snapshot, burst, i, reason))
-                return burst.punt(i, *twin);
+            if (const auto twin = twin_takes_refused(snapshot, burst, i, reason)) return burst.punt(i, *twin);
         if (reason == DropReason::arp) return burst.punt(i, PuntReason::arp);
         if (reason == DropReason::nd) return burst.punt(i, PuntReason::nd);
         return burst.drop(i, reason);

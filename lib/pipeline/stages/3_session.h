@@ -16,8 +16,8 @@
 #include "pipeline/bypass.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/snapshot.h"
-#include "pipeline/twin.h"
 #include "pipeline/stages/verdict.h"
+#include "pipeline/twin.h"
 #include "pipeline/worker_state.h"
 #include "session/table.h"
 

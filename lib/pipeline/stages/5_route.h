@@ -169,8 +169,8 @@ struct Route {
     // and can be told here doesn't take the others' rate; group addresses and martians have not come this far.
     template <class Burst>
     [[gnu::cold, gnu::noinline]] static bool answer(Burst& burst, auto i, PuntReason reason) noexcept {
-        const bool silent = (burst.lane(i).flags & kLaneIcmpError) != 0 ||
-                            (burst.key(i).match_flags & net::kLaterFragment) != 0;
+        const bool silent =
+            (burst.lane(i).flags & kLaneIcmpError) != 0 || (burst.key(i).match_flags & net::kLaterFragment) != 0;
         return silent ? burst.drop(i, traits_of(reason).drop) : burst.punt(i, reason);
     }
 
@@ -187,8 +187,8 @@ struct Route {
     }
 
     template <class Burst>
-    [[gnu::cold, gnu::noinline]] static bool refuse(WorkerState& worker, const Snapshot& snapshot, Burst& burst,
-                                                    auto i, const route::NextHop& next_hop) noexcept {
+    [[gnu::cold, gnu::noinline]] static bool refuse(WorkerState& worker, const Snapshot& snapshot, Burst& burst, auto i,
+                                                    const route::NextHop& next_hop) noexcept {
         auto&& lane = burst.lane(i);
         switch (next_hop.kind) {
             case route::NextHopKind::wire:

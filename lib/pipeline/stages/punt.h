@@ -20,8 +20,7 @@ struct Punt {
 
   private:
     template <class Burst>
-    [[gnu::noinline]] static void hand_over_all(WorkerState& worker, const Snapshot& snapshot,
-                                                Burst& burst) noexcept {
+    [[gnu::noinline]] static void hand_over_all(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
         for (const auto& punted : burst.punted()) hand_over(worker, snapshot, burst, punted);
         worker.to_slow_path.publish();
         burst.clear_punted();
