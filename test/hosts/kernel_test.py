@@ -198,6 +198,8 @@ class Changes:
         half["ports"].pop(1)
         half["interfaces"].pop(1)
         half.update(neighbors=[], routes=[])
+        for tenant in half.get("tenants", []):
+            tenant["match"] = [match for match in tenant["match"] if match["port"] == "p0"]
         for _ in range(ROUNDS):
             for config in (half, self.config()):
                 self.cachewire.write(config)
