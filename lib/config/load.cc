@@ -66,7 +66,7 @@ void read_sections(Loading& loading, const MapReader& top) {
 
 // What is right and does nothing. Only of a file without errors: they may be why.
 void warn_of_idle(Loading& loading) {
-    if (loading.config.interfaces.empty())
+    if (loading.config.interfaces.empty() && loading.config.cross_connects.empty())
         loading.reporter.warning(0, 0, "interfaces", "there are none, so nothing is routed and nothing is answered");
     loading.acls.warn_of_unused(loading.reporter);
     loading.policers.warn_of_unused(loading.reporter);

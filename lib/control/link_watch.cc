@@ -29,31 +29,45 @@ std::optional<LinkPair::Change> LinkPair::look(std::array<std::optional<bool>, 2
     return std::nullopt;
 }
 
-void LinkWatch::follow(std::span<const config::CrossConnect> pairs, Ports& ports) {
+namespace {
+
+// nullptr: a reload took it away.
+port::EthPort* find(Ports& ports, const std::string& name) {
+    const auto at = std::find_if(ports.begin(), ports.end(), [&](const auto& port) { return port->name() == name; });
+    return at == ports.end() ? nullptr : at->get();
+}
+
+}  // namespace
+
+void LinkWatch::follow(std::span<const config::CrossConnect> pairs, const config::Config& config, Ports& ports) {
     std::vector<Followed> next;
     for (const config::CrossConnect& pair : pairs) {
         if (!pair.link_follow) continue;
-        const auto same = [&](const Followed& f) { return f.name == pair.name && f.ports == pair.ports; };
+        const std::array<std::string, 2> names = {config.ports[pair.ports[0]].name, config.ports[pair.ports[1]].name};
+        const auto same = [&](const Followed& f) { return f.name == pair.name && f.ports == names; };
         const auto known = std::find_if(followed_.begin(), followed_.end(), same);
         if (known == followed_.end()) {
-            next.push_back({pair.name, pair.ports, {}, false});
+            next.push_back({pair.name, names, {}, false});
             continue;
         }
         next.push_back(*known);
         followed_.erase(known);
     }
-    for (const Followed& gone : followed_)
-        if (const auto side = gone.pair.taken_down()) ports[gone.ports[*side]]->set_wire(true);
+    for (const Followed& gone : followed_) {
+        const auto side = gone.pair.taken_down();
+        if (port::EthPort* port = side ? find(ports, gone.ports[*side]) : nullptr) port->set_wire(true);
+    }
     followed_ = std::move(next);
 }
 
 void LinkWatch::look_at(Followed& followed, Ports& ports, std::uint64_t now_ms) {
-    std::array<std::optional<bool>, 2> links;
-    for (unsigned side = 0; side < 2; ++side) links[side] = ports[followed.ports[side]]->wire();
+    const std::array<port::EthPort*, 2> both = {find(ports, followed.ports[0]), find(ports, followed.ports[1])};
+    if (both[0] == nullptr || both[1] == nullptr) return;
+    const std::array<std::optional<bool>, 2> links = {both[0]->wire(), both[1]->wire()};
     const auto change = followed.pair.look(links, now_ms);
     if (!change) return;
-    port::EthPort& port = *ports[followed.ports[change->side]];
-    const port::EthPort& other = *ports[followed.ports[1 - change->side]];
+    port::EthPort& port = *both[change->side];
+    const port::EthPort& other = *both[1 - change->side];
     if (!port.set_wire(change->up)) {
         followed.pair.forget();
         if (!std::exchange(followed.complained, true))

@@ -41,13 +41,13 @@ class LinkPair {
 class LinkWatch {
   public:
     // The pairs from now on. Links of those that go are let up.
-    void follow(std::span<const config::CrossConnect> pairs, Ports& ports);
+    void follow(std::span<const config::CrossConnect> pairs, const config::Config& config, Ports& ports);
     void look(Ports& ports, std::uint64_t now_ms);
 
   private:
     struct Followed {
         std::string name;
-        std::array<std::size_t, 2> ports;
+        std::array<std::string, 2> ports;
         LinkPair pair;
         bool complained = false;
     };

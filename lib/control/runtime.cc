@@ -116,7 +116,7 @@ Runtime::~Runtime() {
     endpoints_.reset();  // a handler that runs ends first, then nobody looks at the ports any more
     workers_.drain_and_join(0);
     slow_path_.reset();
-    links_.follow({}, ports_);
+    links_.follow({}, config_, ports_);
     for (const LeavingPort& leaving : leaving_) {
         leaving.port->close();
         lost_mbufs_ += leaving.port->lost_mbufs();
@@ -161,7 +161,7 @@ void Runtime::start_ports() {
         [this](const std::string& name) { return oversize_frames(name); });
     builder_.emplace(std::move(infos), random_seed(), SOCKET_ID_ANY);
     route_feed_.emplace(*builder_, *publisher_);
-    links_.follow(config_.cross_connects, ports_);
+    links_.follow(config_.cross_connects, config_, ports_);
 }
 
 // Generation 1 is published before the first worker runs: no packet is ever handled without its policy.

@@ -133,7 +133,7 @@ Runtime::ReloadResult Runtime::apply(config::Config next, bool dry_run) {
             for (const std::string& name : ports.plan().removed) watch_->forget(name);
             previous_ = std::exchange(config_, std::move(next));
             configure_slow_path();
-            links_.follow(config_.cross_connects, ports_);
+            links_.follow(config_.cross_connects, config_, ports_);
             if (!ports.plan().added.empty()) warn_about_tags(config_, ports_);
             restart_pending_ = 0;
             result.generation = ++generation_;

@@ -26,10 +26,11 @@ const WrongFile kCases[] = {
      "'n'; "
      "allowed: one netns a tenant\n"},
     {kPort, "kernel: {punt: {bgp: 1Mbit, ospf: 0pps, bfd: 2Mpps, other: fast, ssh: 1pps}}\n",
-     "f.yaml:3:66: error: kernel.punt.ssh: unknown key; allowed: bgp, ospf, bfd, other, description\n"
      "f.yaml:3:22: error: kernel.punt.bgp: '1Mbit' is no rate of packets; allowed: 1pps to 1Mpps\n"
      "f.yaml:3:35: error: kernel.punt.ospf: '0pps' is no rate of packets; allowed: 1pps to 1Mpps\n"
-     "f.yaml:3:46: error: kernel.punt.bfd: '2Mpps' is no rate of packets; allowed: 1pps to 1Mpps\n"},
+     "f.yaml:3:46: error: kernel.punt.bfd: '2Mpps' is no rate of packets; allowed: 1pps to 1Mpps\n"
+     "f.yaml:3:60: error: kernel.punt.other: 'fast' is not a number with a unit; allowed: 1pps to 1Mpps\n"
+     "f.yaml:3:66: error: kernel.punt.ssh: unknown key; allowed: bgp, ospf, bfd, other, description\n"},
 };
 
 }  // namespace
