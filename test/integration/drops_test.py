@@ -27,6 +27,8 @@ ELSEWHERE_TESTED = {
     "no_mbuf": "test/pipeline: the mempool has to be empty at that moment",
     "tx_full": "test/pipeline and test/port: a device that takes only part of a burst",
     "route_drop": "test/pipeline: no configuration says it yet",
+    "blocked": "test/integration/reload_test.py: an operator says so at run time",
+    "link_down": "test/pipeline and test/hosts: a peer that goes",
     "port_down": "test/hosts: needs a reload or an interface that goes",
     "frame_oversize": "test/hosts: needs a sender that leaves cutting TCP to a NIC",
     "tx_chained": "test/pipeline: a device that takes one buffer a packet",
