@@ -70,7 +70,6 @@ void Twins::commit(Pending pending, const config::Config& config, const Registry
             twin.lost = false;
             base::log_info("interface {}: its twin in the kernel is {} in netns {}", twin.name, twin.tap->twin().ifname,
                            twin.tap->twin().netns);
-            continue;
         }
         if (twin.lost) continue;
         try {

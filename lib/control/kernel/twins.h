@@ -44,7 +44,8 @@ class Twins {
 
     // Interface name -> its new TAP.
     using Pending = std::map<std::string, std::unique_ptr<Tap>>;
-    // `macs`: by port index in the configuration. Throws base::MachineError.
+    // `macs`: by port index in the configuration; zero where it is not known yet, and commit() sets it. Throws
+    // base::MachineError.
     [[nodiscard]] Pending begin(const config::Config& config, const std::vector<net::Mac>& macs) const;
     // After publication.
     void commit(Pending pending, const config::Config& config, const Registry& registry,
