@@ -109,8 +109,7 @@ void say_how_workers_share(const config::Config& config, const Ports& ports, con
     if (config.workers.dispatch == config::Dispatch::rss)
         base::log_info(
             "workers.dispatch: rss is not used: no hash that the {} of port{} {} could take gives the owner that "
-            "cachewire "
-            "computes (keyed, over the tenant too), so it is software",
+            "cachewire computes (a keyed multiply-fold), so it is software",
             ports.size() == 1 ? "device" : "devices", ports.size() == 1 ? "" : "s", port_names(ports));
 }
 
