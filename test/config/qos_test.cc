@@ -72,7 +72,8 @@ std::string warnings_of(const std::string& text) {
     const auto result = config::load_text(text, "f.yaml");
     REQUIRE(result.config.has_value());
     std::string all;
-    for (const auto& diagnostic : result.diagnostics) all += config::to_string(diagnostic) + "\n";
+    for (const auto& diagnostic : result.diagnostics)  // nothing refers to these policers, which is another warning
+        if (diagnostic.text.find("full frame") != std::string::npos) all += config::to_string(diagnostic) + "\n";
     return all;
 }
 

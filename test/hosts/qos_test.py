@@ -122,7 +122,9 @@ class Rates(FourHosts):
                 total = json.loads(self.output(blue))["end"]["sum"]
                 self.assertLess(abs(policed - RATE), 0.03 * RATE)
                 self.assertLess(abs(undisturbed - RATE / 2 * 1442 / 1400), 0.03 * RATE / 2)
-                self.assertLess(total["lost_packets"], 0.001 * total["packets"])
+                # A busy machine loses a few in its own queues.
+                self.assertLess(total["lost_packets"], 0.02 * total["packets"])
+                self.assertEqual(self.cachewire.ask("/cachewire/drops,blue")["policer"], 0)
                 self.assertGreater(after["violate_packets"] - before["violate_packets"], 10000)
                 self.assertEqual((after["attached_to"], after["name"], after["rate_bps"]), ("tenant", "red", RATE))
 
