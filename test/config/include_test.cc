@@ -127,7 +127,8 @@ TEST_CASE("include: errors name the file, and the other place", "[config][includ
         CHECK(
             folder.wrong() ==
             "tenants.d/a.yaml:2:1: error: zzz: unknown key; allowed: version, include, defaults, eal, workers, memory, "
-            "pipeline, ports, tenants, interfaces, neighbors, routes, acl, sessions, qos, description\n"
+            "pipeline, ports, cross_connects, tenants, interfaces, neighbors, routes, kernel, acl, sessions, qos, "
+            "description\n"
             "tenants.d/b.yaml:3:18: error: tenants[2].name: a second tenant named 'red'; the first stands in "
             "main.yaml:6\n");
     }

@@ -65,7 +65,7 @@ const WrongFile kCases[] = {
      "acl: [{name: a, rules: [{action: permit, proto: tcp, next_hop: 198.51.100.1}, {action: permit, next_hop: "
      "192.0.2.1}]}]\n",
      "f.yaml:5:64: error: acl[0].rules[0].next_hop: 198.51.100.1 is on no connected network of tenant 'red'\n"
-     "f.yaml:5:106: error: acl[0].rules[1].next_hop: 192.0.2.1 is an address of our own, in line 3\n"},
+     "f.yaml:5:106: error: acl[0].rules[1].next_hop: 192.0.2.1 is an address of our own, in f.yaml:3\n"},
 };
 
 std::string warnings_of(const std::string& text) {
