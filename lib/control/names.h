@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "control/registry.h"
+#include "telemetry/endpoints.h"
 #include "telemetry/wire.h"
 
 namespace cachewire::control {

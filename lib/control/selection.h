@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "telemetry/endpoints.h"
 #include "telemetry/page.h"
 
 namespace cachewire::control {
