@@ -29,6 +29,7 @@ inline std::uint64_t checksum_add(std::uint64_t sum, std::span<const std::uint8_
         std::memcpy(&word, bytes.data() + i, 4);
         sum += word;
     }
+    if (i == bytes.size()) return sum;  // also of nothing, whose data() may be null
     std::uint32_t rest = 0;
     std::memcpy(&rest, bytes.data() + i, bytes.size() - i);
     return sum + rest;
