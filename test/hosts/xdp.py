@@ -6,6 +6,7 @@ import os
 import socket
 import struct
 import subprocess
+import time
 
 PROG_LOAD, PROG_TYPE_XDP = 5, 6
 SYS_BPF = {"x86_64": 321, "aarch64": 280}
@@ -42,7 +43,11 @@ def attach(interface):
                 raise OSError(-error, os.strerror(-error))
     finally:
         os.close(program)
-    return attached(interface)
+    for _ in range(50):  # while somebody else takes his off, two may be on it, and neither is said to be the one
+        if (found := attached(interface)) is not None:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"the program is not on {interface}")
 
 
 def attached(interface):
