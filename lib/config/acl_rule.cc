@@ -58,17 +58,10 @@ std::optional<std::uint8_t> read_named(Reporter& reporter, const std::optional<V
 }
 
 std::optional<PortRange> read_port_range(Reporter& reporter, const std::optional<Value>& value) {
-    constexpr std::string_view kAllowed = "a port or a range such as 80-443, from 0 to 65535";
-    const auto text = read_scalar(reporter, value, kAllowed);
-    if (!text) return std::nullopt;
-    std::string why;
-    const auto range = parse_range(*text, why);
-    if (range && range->last <= 65535) {
-        return PortRange{static_cast<std::uint16_t>(range->first), static_cast<std::uint16_t>(range->last)};
-    }
-    if (range) why = quote(*text) + " is out of range";
-    reporter.error(*value, fmt::format("{}; allowed: {}", why, kAllowed));
-    return std::nullopt;
+    const auto range = read_parsed(reporter, value, "a port or a range such as 80-443, from 0 to 65535", parse_range,
+                                   [](const Range& r) { return r.last > 65535 ? kOutOfRange : ""; });
+    if (!range) return std::nullopt;
+    return PortRange{static_cast<std::uint16_t>(range->first), static_cast<std::uint16_t>(range->last)};
 }
 
 // "syn,ack" or "none"; nullopt with the word that is no flag in `wrong`.

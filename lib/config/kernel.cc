@@ -36,18 +36,11 @@ std::string read_plain(Reporter& reporter, const std::optional<Value>& value, st
 }
 
 void read_pps(Reporter& reporter, const std::optional<Value>& value, std::uint32_t& out) {
-    constexpr std::string_view kAllowed = "1pps to 1Mpps";
-    const auto text = read_scalar(reporter, value, kAllowed);
-    if (!text) return;
-    std::string why;
-    const auto rate = parse_rate(*text, why);
-    if (!rate) {
-        reporter.error(*value, fmt::format("{}; allowed: {}", why, kAllowed));
-    } else if (rate->kind != RateKind::packets || rate->per_second < 1 || rate->per_second > kMostPps) {
-        reporter.error(*value, fmt::format("{} is no rate of packets; allowed: {}", quote(*text), kAllowed));
-    } else {
-        out = static_cast<std::uint32_t>(rate->per_second);
-    }
+    const auto rate = read_parsed(reporter, value, "1pps to 1Mpps", parse_rate, [](const Rate& r) {
+        const bool right = r.kind == RateKind::packets && r.per_second >= 1 && r.per_second <= kMostPps;
+        return right ? "" : " is no rate of packets";
+    });
+    if (rate) out = static_cast<std::uint32_t>(rate->per_second);
 }
 
 // A tenant's twins have a namespace of their own, or its routes and addresses would mix with another's.

@@ -40,18 +40,12 @@ void read_eal(Loading& loading, const std::optional<Value>& value) {
 }
 
 void read_lcores(Loading& loading, const std::optional<Value>& value) {
-    constexpr std::string_view kAllowed = "auto, or a list such as \"1-3,5\"";
     if (is_auto(value)) return;
-    const auto text = read_scalar(loading.reporter, value, kAllowed);
-    if (!text) return;
-    std::string why;
-    auto lcores = parse_lcores(*text, why);
-    if (!lcores) {
-        loading.reporter.error(*value, fmt::format("{}; allowed: {}", why, kAllowed));
-    } else {
-        loading.config.workers.lcores = std::move(*lcores);
-        loading.config.workers.lcores_at = {value->node->line, value->node->column, value->node->file};
-    }
+    auto lcores = read_parsed(loading.reporter, value, "auto, or a list such as \"1-3,5\"", parse_lcores,
+                              [](const auto&) { return ""; });
+    if (!lcores) return;
+    loading.config.workers.lcores = std::move(*lcores);
+    loading.config.workers.lcores_at = {value->node->line, value->node->column, value->node->file};
 }
 
 void read_workers(Loading& loading, const Value& value) {

@@ -31,36 +31,20 @@ constexpr std::uint64_t kMinBurst = 64, kMaxBurst = 1ull << 32;
 
 void read_rate(Reporter& reporter, const std::optional<Value>& value, std::uint64_t& rate_bps) {
     constexpr std::string_view kAllowed = "8kbit to 1Tbit, in bit, kbit, Mbit, Gbit or Tbit";
-    const auto text = read_scalar(reporter, value, kAllowed);
-    if (!text) return;
-    std::string why;
-    const auto rate = parse_rate(*text, why);
-    if (!rate) {
-        reporter.error(*value, fmt::format("{}; allowed: {}", why, kAllowed));
-    } else if (rate->kind == RateKind::packets) {
-        reporter.error(*value,
-                       fmt::format("{}: packets a second are not supported yet; allowed: {}", quote(*text), kAllowed));
-    } else if (rate->per_second < kMinRate || rate->per_second > kMaxRate) {
-        reporter.error(*value, fmt::format("{} is out of range; allowed: {}", quote(*text), kAllowed));
-    } else {
-        rate_bps = rate->per_second;
-    }
+    const auto rate = read_parsed(reporter, value, kAllowed, parse_rate, [](const Rate& r) -> std::string_view {
+        if (r.kind == RateKind::packets) return ": packets a second are not supported yet";
+        return r.per_second < kMinRate || r.per_second > kMaxRate ? kOutOfRange : "";
+    });
+    if (rate) rate_bps = rate->per_second;
 }
 
 void read_burst(Reporter& reporter, const std::optional<Value>& value, std::uint64_t& burst_bytes) {
     constexpr std::string_view kAllowed = "auto, or 64B to 4GiB, in B, KiB, MiB, GiB, kB, MB or GB";
     if (is_auto(value)) return;
-    const auto text = read_scalar(reporter, value, kAllowed);
-    if (!text) return;
-    std::string why;
-    const auto burst = parse_size(*text, why);
-    if (!burst) {
-        reporter.error(*value, fmt::format("{}; allowed: {}", why, kAllowed));
-    } else if (*burst < kMinBurst || *burst > kMaxBurst) {
-        reporter.error(*value, fmt::format("{} is out of range; allowed: {}", quote(*text), kAllowed));
-    } else {
-        burst_bytes = *burst;
-    }
+    const auto burst = read_parsed(reporter, value, kAllowed, parse_size, [](std::uint64_t bytes) {
+        return bytes < kMinBurst || bytes > kMaxBurst ? kOutOfRange : "";
+    });
+    if (burst) burst_bytes = *burst;
 }
 
 // The meter counts in steps of some hundred cycles: a bucket shorter than that can't hold its rate (qos::make_profile

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -65,6 +66,25 @@ std::vector<Value> read_list(Reporter& reporter, const std::optional<Value>& val
 // A scalar's text. `wanted` says what is allowed when it is none ("text", "a prefix such as 10.0.0.0/8").
 std::optional<std::string_view> read_scalar(Reporter& reporter, const std::optional<Value>& value,
                                             std::string_view wanted);
+
+// A scalar in a notation of its own. `parse(text, why)`: the value, or why there is none; `fault(value)`: what is wrong
+// with one that was understood, as said after the quoted text (" is out of range"), or "".
+template <class Parse, class Fault>
+auto read_parsed(Reporter& reporter, const std::optional<Value>& value, std::string_view allowed, Parse parse,
+                 Fault fault) -> decltype(parse(std::string_view{}, std::declval<std::string&>())) {
+    const auto text = read_scalar(reporter, value, allowed);
+    if (!text) return std::nullopt;
+    std::string why;
+    auto parsed = parse(*text, why);
+    if (parsed) {
+        const std::string_view wrong = fault(*parsed);
+        if (wrong.empty()) return parsed;
+        why = quote(*text).append(wrong);
+    }
+    reporter.error(*value, fmt::format("{}; allowed: {}", why, allowed));
+    return std::nullopt;
+}
+inline constexpr std::string_view kOutOfRange = " is out of range";
 
 std::optional<std::uint64_t> read_integer(Reporter& reporter, const std::optional<Value>& value, std::uint64_t min,
                                           std::uint64_t max, std::string_view or_else = "");

@@ -17,35 +17,18 @@ constexpr Choice<OnPolicyChange> kOnPolicyChange[] = {
     {"revalidate", OnPolicyChange::revalidate}, {"keep", OnPolicyChange::keep}, {"kill", OnPolicyChange::kill}};
 
 void read_percent(Reporter& reporter, const std::optional<Value>& value, std::uint8_t& out) {
-    constexpr std::string_view kAllowed = "1% to 100%";
-    const auto text = read_scalar(reporter, value, kAllowed);
-    if (!text) return;
-    std::string why;
-    const auto percent = parse_percent(*text, why);
-    if (!percent) {
-        reporter.error(*value, fmt::format("{}; allowed: {}", why, kAllowed));
-    } else if (*percent < 1 || *percent > 100) {
-        reporter.error(*value, fmt::format("{} is out of range; allowed: {}", quote(*text), kAllowed));
-    } else {
-        out = static_cast<std::uint8_t>(*percent);
-    }
+    const auto percent = read_parsed(reporter, value, "1% to 100%", parse_percent,
+                                     [](std::uint64_t n) { return n < 1 || n > 100 ? kOutOfRange : ""; });
+    if (percent) out = static_cast<std::uint8_t>(*percent);
 }
 
 // The clock of sessions ticks four to eight times a second, so a time-out is whole seconds.
 void read_timeout(Reporter& reporter, const std::optional<Value>& value, std::uint32_t& out) {
-    constexpr std::string_view kAllowed = "1s to 365d in whole seconds, in s, m, h or d";
     constexpr std::uint64_t kYearMs = 365ull * 86'400'000;
-    const auto text = read_scalar(reporter, value, kAllowed);
-    if (!text) return;
-    std::string why;
-    const auto ms = parse_time(*text, why);
-    if (!ms) {
-        reporter.error(*value, fmt::format("{}; allowed: {}", why, kAllowed));
-    } else if (*ms < 1000 || *ms > kYearMs || *ms % 1000 != 0) {
-        reporter.error(*value, fmt::format("{} is out of range; allowed: {}", quote(*text), kAllowed));
-    } else {
-        out = static_cast<std::uint32_t>(*ms / 1000);
-    }
+    const auto ms =
+        read_parsed(reporter, value, "1s to 365d in whole seconds, in s, m, h or d", parse_time,
+                    [](std::uint64_t n) { return n < 1000 || n > kYearMs || n % 1000 != 0 ? kOutOfRange : ""; });
+    if (ms) out = static_cast<std::uint32_t>(*ms / 1000);
 }
 
 void read_timeouts(Reporter& reporter, const Value& value, Timeouts& timeouts) {
