@@ -43,7 +43,10 @@ const WrongFile kCases[] = {
 }  // namespace
 
 TEST_CASE("config: pairs that are none, or whose ports have something else to do, are refused", "[config]") {
-    for (const WrongFile& wrong : kCases) cachewire::test::check_wrong(wrong);
+    for (const WrongFile& wrong : kCases) {
+        CAPTURE(wrong.text);
+        CHECK(cachewire::test::errors_of(wrong) == wrong.errors);
+    }
 }
 
 TEST_CASE("config: a pair's ports receive everything, and others don't", "[config]") {

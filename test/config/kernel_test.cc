@@ -36,7 +36,10 @@ const WrongFile kCases[] = {
 }  // namespace
 
 TEST_CASE("config: twins without a place, or with another's, are refused", "[config]") {
-    for (const WrongFile& wrong : kCases) cachewire::test::check_wrong(wrong);
+    for (const WrongFile& wrong : kCases) {
+        CAPTURE(wrong.text);
+        CHECK(cachewire::test::errors_of(wrong) == wrong.errors);
+    }
 }
 
 TEST_CASE("config: a twin and its rates", "[config]") {

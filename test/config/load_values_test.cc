@@ -4,19 +4,14 @@
 
 #include "config/load.h"
 #include "support/catch.h"
+#include "support/config_of.h"
 
 using namespace cachewire;
 using config::Config;
 
 namespace {
 
-Config load(const std::string& text) {
-    INFO(text);
-    auto result = config::load_text(text, "f.yaml");
-    for (const auto& diagnostic : result.diagnostics) UNSCOPED_INFO(config::to_string(diagnostic));
-    REQUIRE(result.config);
-    return std::move(*result.config);
-}
+using test::config_of;
 
 net::Address address(const char* text) { return net::parse_address(text)->address; }
 net::Prefix prefix(const char* text) { return net::parse_prefix(text)->prefix; }
@@ -24,8 +19,8 @@ net::Prefix prefix(const char* text) { return net::parse_prefix(text)->prefix; }
 }  // namespace
 
 TEST_CASE("config: a file with ports alone gets every default", "[config]") {
-    const Config c = load("version: 1\nports: [{name: wan, device: net_null0}]\n");
-    CHECK(c.path == "f.yaml");
+    const Config c = config_of("version: 1\nports: [{name: wan, device: net_null0}]\n");
+    CHECK(c.path == "test.yaml");
     // sha256sum of the same bytes
     CHECK(c.sha256 == "ab8ce67e5623d887779d0609925e6a0372d71c2ac2e14e9599328c648e108c72");
     CHECK(c.eal.empty());
@@ -60,7 +55,7 @@ TEST_CASE("config: a file with ports alone gets every default", "[config]") {
 }
 
 TEST_CASE("config: a router's values arrive as written", "[config]") {
-    const Config c = load(R"(
+    const Config c = config_of(R"(
 version: 1
 description: "free text: anything"
 eal: ["-l", "0-1", --no-huge, "-m", "512"]
@@ -124,7 +119,7 @@ routes:
 }
 
 TEST_CASE("config: tenants own their interfaces, routes, lists and policers", "[config]") {
-    const Config c = load(R"(
+    const Config c = config_of(R"(
 version: 1
 ports: [{name: wan, device: net_null0}, {name: lan, device: net_null1}]
 tenants:
@@ -196,7 +191,8 @@ qos: {policers: [{name: slow, type: single, rate: 2.5Mbit, burst: 64KiB, account
 }
 
 TEST_CASE("config: sessions, their time-outs and each tenant's quota", "[config]") {
-    const Config defaults = load("version: 1\nports: [{name: wan, device: net_null0}]\ntenants: [{name: a, id: 1}]\n");
+    const Config defaults =
+        config_of("version: 1\nports: [{name: wan, device: net_null0}]\ntenants: [{name: a, id: 1}]\n");
     CHECK(defaults.sessions.high_watermark_percent == 90);
     CHECK(defaults.sessions.on_full == config::OnFull::evict_embryonic);
     CHECK(defaults.sessions.timeouts.established_tcp == 7200);
@@ -204,7 +200,7 @@ TEST_CASE("config: sessions, their time-outs and each tenant's quota", "[config]
     CHECK_FALSE(defaults.tenants[0].quota.new_sessions_per_second);
     CHECK(defaults.tenants[0].midstream == config::Midstream::deny);
 
-    const Config c = load(R"(
+    const Config c = config_of(R"(
 version: 1
 ports: [{name: wan, device: net_null0}]
 tenants:
@@ -235,11 +231,11 @@ sessions:
 }
 
 TEST_CASE("config: JSON and aliases within bounds are read", "[config]") {
-    const Config c = load(
+    const Config c = config_of(
         "{\n\t\"version\": 1,\n\t\"ports\": [{\"name\": \"wan\", \"device\": \"net_tap0,iface=a\", \"mtu\": "
         "1400}]\n}\n");
     CHECK(c.ports.at(0).mtu == 1400);
-    const Config aliased = load(
+    const Config aliased = config_of(
         "version: 1\nports:\n  - {name: a, device: net_null0, mtu: &m 1400}\n  - {name: b, device: net_null1, mtu: "
         "*m}\n");
     CHECK(aliased.ports.at(1).mtu == 1400);

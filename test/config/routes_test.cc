@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The forms that a route's `via` has, and what each refuses.
 #include "config/wrong_files.h"
+#include "support/config_of.h"
 
 using namespace cachewire;
 using test::WrongFile;
@@ -13,18 +14,13 @@ constexpr const char* kTwo =
     "interfaces: [{name: lan, port: a, addresses: [192.0.2.1/24, 2001:db8::1/64]}, {name: wan, port: b, addresses: "
     "[198.51.100.1/24]}]\n";
 
-config::Config load(const std::string& text) {
-    const auto result = config::load_text(text, "f.yaml");
-    for (const auto& d : result.diagnostics) UNSCOPED_INFO(config::to_string(d));
-    REQUIRE(result.config);
-    return *result.config;
-}
+using test::config_of;
 
 }  // namespace
 
 TEST_CASE("config: every form of a next hop", "[config]") {
-    const auto c =
-        load(std::string(test::kRouter) + R"(neighbors: [{address: "fe80::9", interface: wan, mac: "02:00:00:00:00:09"}]
+    const auto c = config_of(std::string(test::kRouter) +
+                             R"(neighbors: [{address: "fe80::9", interface: wan, mac: "02:00:00:00:00:09"}]
 routes:
   - {prefix: 10.0.0.0/8, via: [192.0.2.2, {address: 192.0.2.3, weight: 2}]}
   - {prefix: "2001:db8:9::/48", via: {address: "fe80::9", interface: wan}}
@@ -71,16 +67,20 @@ TEST_CASE("config: next hops that are none", "[config]") {
          "f.yaml:5:85: error: routes[0].via.interface: interface 'lan' belongs to tenant 'red'; allowed: one of tenant "
          "'blue'\n"},
     };
-    for (const WrongFile& wrong : kWrong) test::check_wrong(wrong);
+    for (const WrongFile& wrong : kWrong) {
+        CAPTURE(wrong.text);
+        CHECK(test::errors_of(wrong) == wrong.errors);
+    }
     std::string weights = "routes: [{prefix: 10.0.0.0/8, via: [";
     for (int i = 2; i < 8; ++i) weights += "{address: 192.0.2." + std::to_string(i) + ", weight: 255}, ";
     const std::string text = weights + "192.0.2.9]}]\n";
-    test::check_wrong({test::kRouter, text.c_str(),
-                       "f.yaml:4:36: error: routes[0].via: weights of 1531 in all; allowed: at most 1024\n"});
+    CHECK(test::errors_of({test::kRouter, text.c_str(), ""}) ==
+          "f.yaml:4:36: error: routes[0].via: weights of 1531 in all; allowed: at most 1024\n");
 }
 
 TEST_CASE("config: a tenant may leak to one by whose sessions replies are found, and without any to all", "[config]") {
-    const auto c = load(std::string(kTwo) + "routes: [{tenant: blue, prefix: 192.0.2.0/24, via: {tenant: red}}]\n");
+    const auto c =
+        config_of(std::string(kTwo) + "routes: [{tenant: blue, prefix: 192.0.2.0/24, via: {tenant: red}}]\n");
     REQUIRE(c.routes.size() == 1);
     CHECK(c.routes[0].via[0].tenant == 0u);
 }

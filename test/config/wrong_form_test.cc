@@ -108,5 +108,8 @@ const WrongFile kCases[] = {
 }  // namespace
 
 TEST_CASE("config: what is no configuration, unknown keys and keys of later versions are refused", "[config]") {
-    for (const WrongFile& wrong : kCases) cachewire::test::check_wrong(wrong);
+    for (const WrongFile& wrong : kCases) {
+        CAPTURE(wrong.text);
+        CHECK(cachewire::test::errors_of(wrong) == wrong.errors);
+    }
 }

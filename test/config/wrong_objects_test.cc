@@ -288,5 +288,8 @@ const WrongFile kCases[] = {
 }  // namespace
 
 TEST_CASE("config: objects that contradict each other or refer to nothing are refused", "[config]") {
-    for (const WrongFile& wrong : kCases) cachewire::test::check_wrong(wrong);
+    for (const WrongFile& wrong : kCases) {
+        CAPTURE(wrong.text);
+        CHECK(cachewire::test::errors_of(wrong) == wrong.errors);
+    }
 }

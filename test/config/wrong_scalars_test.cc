@@ -176,5 +176,8 @@ const WrongFile kCases[] = {
 }  // namespace
 
 TEST_CASE("config: scalars are what their key says, never what YAML guesses", "[config]") {
-    for (const WrongFile& wrong : kCases) cachewire::test::check_wrong(wrong);
+    for (const WrongFile& wrong : kCases) {
+        CAPTURE(wrong.text);
+        CHECK(cachewire::test::errors_of(wrong) == wrong.errors);
+    }
 }

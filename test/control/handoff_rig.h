@@ -19,6 +19,7 @@
 #include "control/workers.h"
 #include "port/port.h"
 #include "support/catch.h"
+#include "support/config_of.h"
 #include "support/eal.h"
 #include "support/mbuf.h"
 #include "support/packet_builder.h"
@@ -101,11 +102,8 @@ class HandoffRig {
     void turn(unsigned worker) { workers_[worker]->iterate(); }
 
     void publish(const std::string& text) {
-        auto loaded = config::load_text(text, "test.yaml");
-        std::string errors;
-        for (const auto& d : loaded.diagnostics) errors += config::to_string(d) + "\n";
-        if (!loaded.config) throw std::runtime_error(errors);
-        auto pass = builder_.begin(*loaded.config, ++generation_);
+        const config::Config config = test::config_of(text);
+        auto pass = builder_.begin(config, ++generation_);
         builder_.complete(*pass);
         publisher_.publish(builder_.commit(std::move(pass)), [this] { builder_.grace_period_over(); });
     }

@@ -91,7 +91,7 @@ TEST_CASE("memo: 65536 reloads that change the tenant's list later an idle sessi
     const auto with_list = [&text](const char* list) {
         std::string other = text;
         other.replace(other.find("acl: edge"), 9, std::string("acl: ") + list);
-        return test::Builder::parse(other);
+        return test::config_of(other);
     };
     // No list changes, so none is compiled again; the tenant's does, which moves the generation.
     const config::Config configs[] = {with_list("edge"), with_list("wider")}, shut = with_list("shut");
@@ -116,7 +116,7 @@ TEST_CASE("memo: 65536 reloads that change a route later an idle session looks i
     std::string there = here;
     there.replace(there.find("via: 10.0.1.9}"), 14, "via: 10.0.1.10}");
     // Each of the two differs from the one before, so each moves the generation; the walk sees one entry in between.
-    const config::Config configs[] = {test::Builder::parse(here), test::Builder::parse(there)};
+    const config::Config configs[] = {test::config_of(here), test::config_of(there)};
     Rig rig(here);
     const auto to_mac = [&](const char* mac) {
         return rig.runner.run_one(*rig.snapshot, rig.udp()).find(mac) != std::string::npos;

@@ -16,7 +16,9 @@
 #include "config/load.h"
 #include "control/snapshot_builder.h"
 #include "control/workers.h"
+#include "pipeline/expiry.h"
 #include "pipeline/forwarding.h"
+#include "support/config_of.h"
 #include "support/eal.h"
 #include "support/mbuf.h"
 #include "support/packet_builder.h"
@@ -72,7 +74,7 @@ class Runner {
 
     void advance(const pipeline::Snapshot& snapshot, double seconds, unsigned entries = 100000) {
         worker->now_tsc += static_cast<std::uint64_t>(seconds * static_cast<double>(base::tsc_hz()));
-        pipeline::stages::expire_sessions(*worker, snapshot, worker->now_tsc, entries);
+        pipeline::expire_sessions(*worker, snapshot, worker->now_tsc, entries);
     }
 
     std::unique_ptr<pipeline::WorkerState> worker;
@@ -90,14 +92,7 @@ class Builder {
     explicit Builder(std::map<std::string, control::PortInfo> ports) : builder_(std::move(ports), {}, -1) {
         ensure_eal();
     }
-    std::unique_ptr<pipeline::Snapshot> build(const std::string& text) { return build(parse(text)); }
-    static config::Config parse(const std::string& text) {
-        auto loaded = config::load_text(text, "test.yaml");
-        std::string errors;
-        for (const auto& d : loaded.diagnostics) errors += config::to_string(d) + "\n";
-        if (!loaded.config) throw std::runtime_error(errors);
-        return std::move(*loaded.config);
-    }
+    std::unique_ptr<pipeline::Snapshot> build(const std::string& text) { return build(test::config_of(text)); }
     std::unique_ptr<pipeline::Snapshot> build(const config::Config& config) {
         auto pass = builder_.begin(config, ++generation_);
         builder_.complete(*pass);

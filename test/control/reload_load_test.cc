@@ -17,6 +17,7 @@
 #include "pipeline/worker.h"
 #include "port/port.h"
 #include "support/catch.h"
+#include "support/config_of.h"
 #include "support/eal.h"
 #include "support/mbuf.h"
 #include "support/packet_builder.h"
@@ -122,12 +123,7 @@ void reload_under_load(unsigned reloads, unsigned rules, const std::string& sess
         {{"west", {ports.west.id(), 1, test::kRouterMac}}, {"east", {ports.east.id(), 1, kEastMac}}}, {}, -1);
     control::Publisher publisher(1);
     std::array<config::Config, 2> policies;
-    for (const bool odd : {false, true}) {
-        auto loaded = config::load_text(config_text(odd, rules, sessions), "test.yaml");
-        for (const auto& d : loaded.diagnostics) UNSCOPED_INFO(config::to_string(d));
-        REQUIRE(loaded.config);
-        policies[odd] = *loaded.config;
-    }
+    for (const bool odd : {false, true}) policies[odd] = test::config_of(config_text(odd, rules, sessions));
     const auto publish = [&](unsigned n) {
         auto pass = builder.begin(policies[n % 2], n + 1);
         while (publisher.reap() != 0) std::this_thread::yield();

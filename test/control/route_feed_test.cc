@@ -6,6 +6,7 @@
 #include "config/load.h"
 #include "control/next_hops.h"
 #include "support/catch.h"
+#include "support/config_of.h"
 #include "support/eal.h"
 #include "support/packet_builder.h"
 
@@ -46,10 +47,7 @@ struct Fixture {
     ~Fixture() { worker.offline(); }
 
     void load(const std::string& text) {
-        auto loaded = config::load_text(text, "test.yaml");
-        for (const auto& d : loaded.diagnostics) UNSCOPED_INFO(config::to_string(d));
-        REQUIRE(loaded.config);
-        config = *loaded.config;
+        config = test::config_of(text);
         auto pass = builder.begin(config, ++generation);
         builder.complete(*pass);
         publisher.publish(builder.commit(std::move(pass)), [this] { builder.grace_period_over(); });

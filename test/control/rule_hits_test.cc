@@ -4,6 +4,7 @@
 
 #include "memo_rig.h"
 #include "support/catch.h"
+#include "support/config_of.h"
 
 namespace cachewire {
 
@@ -46,9 +47,7 @@ struct Rig {
         load(text);
     }
     void load(const std::string& text) {
-        auto loaded = config::load_text(text, "test.yaml");
-        REQUIRE(loaded.config);
-        config = *loaded.config;
+        config = test::config_of(text);
         auto pass = builder.begin(config, 1);
         builder.complete(*pass);
         auto next = builder.commit(std::move(pass));
@@ -149,9 +148,8 @@ TEST_CASE("rule hits: numbers are used again when no session holds them", "[hits
 TEST_CASE("rule hits: a list that is given up mid-way leaves the counts as they were", "[hits]") {
     Rig rig(config_text("", std::string("stateful: true, ") + kRules));
     CHECK(rig.udp(53) == "passes");
-    auto loaded = config::load_text(config_text("", "rules: []"), "test.yaml");
-    REQUIRE(loaded.config);
-    for (int i = 0; i < 50; ++i) rig.builder.begin(*loaded.config, 2).reset();
+    const auto empty = test::config_of(config_text("", "rules: []"));
+    for (int i = 0; i < 50; ++i) rig.builder.begin(empty, 2).reset();
     CHECK(rig.udp(53) == "passes");
     CHECK(rig.hits(0).packets == 2);
 }

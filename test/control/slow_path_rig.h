@@ -12,6 +12,7 @@
 #include "net/arp.h"
 #include "net/headers.h"
 #include "support/catch.h"
+#include "support/config_of.h"
 #include "support/mbuf.h"
 #include "support/packet_builder.h"
 
@@ -58,10 +59,7 @@ struct SlowPathRig {
           builder({{"west", {0, 1, test::kRouterMac}}, {"east", {1, 1, kEastMac}}}, {}, -1),
           publisher(1),
           feed(builder, publisher) {
-        auto loaded = config::load_text(kSlowPathConfig, "test.yaml");
-        for (const auto& d : loaded.diagnostics) UNSCOPED_INFO(config::to_string(d));
-        REQUIRE(loaded.config);
-        config = *loaded.config;
+        config = test::config_of(kSlowPathConfig);
         auto pass = builder.begin(config, 1);
         builder.complete(*pass);
         publisher.publish(builder.commit(std::move(pass)), [this] { builder.grace_period_over(); });

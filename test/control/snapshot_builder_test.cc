@@ -5,6 +5,7 @@
 #include "config/load.h"
 #include "net/headers.h"
 #include "support/catch.h"
+#include "support/config_of.h"
 #include "support/eal.h"
 #include "support/packet_builder.h"
 
@@ -34,12 +35,7 @@ acl:
   - {name: edge, rules: [{action: permit, in: lan, proto: tcp, dst_ports: 80}]}
 )";
 
-config::Config load(const std::string& text) {
-    const auto loaded = config::load_text(text, "test.yaml");
-    for (const auto& d : loaded.diagnostics) UNSCOPED_INFO(config::to_string(d));
-    REQUIRE(loaded.config);
-    return *loaded.config;
-}
+using test::config_of;
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
     const auto at = text.find(from);
@@ -56,7 +52,7 @@ struct Fixture {
         test::ensure_eal();
     }
     std::unique_ptr<pipeline::Snapshot> build(const std::string& text) {
-        const config::Config config = load(text);
+        const config::Config config = config_of(text);
         auto pass = builder.begin(config, ++generation);
         builder.complete(*pass);
         auto snapshot = builder.commit(std::move(pass));
@@ -167,7 +163,7 @@ TEST_CASE_METHOD(Fixture, "snapshot builder: a pass that is dropped leaves every
     const auto slot = *builder.registry().tenants.find("red");
     const auto routes = builder.registry().vrfs.at(slot)->routes();
     {
-        const config::Config config = load(
+        const config::Config config = config_of(
             replaced(replaced(kRouter, "prefix: 0.0.0.0/0", "prefix: 0.0.0.0/1"), "dst_ports: 80", "dst_ports: 81"));
         auto pass = builder.begin(config, 2);
         builder.complete(*pass);

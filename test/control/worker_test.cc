@@ -16,6 +16,7 @@
 #include "control/workers.h"
 #include "port/port.h"
 #include "support/catch.h"
+#include "support/config_of.h"
 #include "support/eal.h"
 #include "support/mbuf.h"
 #include "support/packet_builder.h"
@@ -53,10 +54,7 @@ struct Bench {
           east(*shared_port("east")),
           builder({{"west", {west.id(), 1, test::kRouterMac}}, {"east", {east.id(), 1, kEastMac}}}, {}, -1),
           publisher(1) {
-        auto loaded = config::load_text(kConfig, "test.yaml");
-        for (const auto& d : loaded.diagnostics) UNSCOPED_INFO(config::to_string(d));
-        REQUIRE(loaded.config);
-        config = *loaded.config;
+        config = test::config_of(kConfig);
         auto pass = builder.begin(config, 1);
         builder.complete(*pass);
         publisher.publish(builder.commit(std::move(pass)));

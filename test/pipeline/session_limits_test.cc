@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/expiry.h"
 #include "pipeline/stage_rig.h"
 #include "pipeline/stages/3_install.h"
 #include "session/keys.h"
@@ -205,10 +206,10 @@ TEST_CASE("session limits: time-outs and the mark follow the snapshot", "[pipeli
     rig.snapshot.generation = 2;
     rig.snapshot.sessions.timeouts.fresh = 3600;
     rig.snapshot.sessions.high_watermark_percent = 1;
-    CHECK(stages::expire_sessions(*rig.worker, rig.snapshot, later, 100) == 0);
+    CHECK(expire_sessions(*rig.worker, rig.snapshot, later, 100) == 0);
     for (std::uint32_t i = 0; i < 20; ++i) rig.pass({udp(kTrack, 100 + i)});
     CHECK(rig.sessions().use(kTrack).active.read() <= 11);
     rig.snapshot.generation = 3;
     rig.snapshot.sessions.timeouts.fresh = 5;
-    CHECK(stages::expire_sessions(*rig.worker, rig.snapshot, later, 100) > 0);
+    CHECK(expire_sessions(*rig.worker, rig.snapshot, later, 100) > 0);
 }

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/expiry.h"
 #include "pipeline/stage_rig.h"
 #include "pipeline/stages/3_install.h"
 #include "session/keys.h"
@@ -337,12 +338,12 @@ TEST_CASE("session stage: the expiry walk ends sessions and keeps old generation
     const std::uint32_t udp_session = rig.lane(0).session;
     rig.worker->sessions->set_state(udp_session, State::established);
     rig.snapshot.tenants[kTrack].policy_generation = 5 + 0x8000;
-    CHECK(stages::expire_sessions(*rig.worker, rig.snapshot, rig.worker->now_tsc + 10 * test::kRigHz, 100) == 1);
+    CHECK(expire_sessions(*rig.worker, rig.snapshot, rig.worker->now_tsc + 10 * test::kRigHz, 100) == 1);
     CHECK(rig.active() == 1);
     CHECK(rig.worker->sessions->hot(udp_session).policy_generation == 5 + 0x4000);
     CHECK(rig.worker->sessions->hot(udp_session).route_generation == 9);
 
     rig.snapshot.tenants.resize(1);  // the tenant is gone
-    CHECK(stages::expire_sessions(*rig.worker, rig.snapshot, rig.worker->now_tsc + 100 * test::kRigHz, 100) == 1);
+    CHECK(expire_sessions(*rig.worker, rig.snapshot, rig.worker->now_tsc + 100 * test::kRigHz, 100) == 1);
     CHECK(rig.worker->outcomes.size() == 0);
 }
