@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "pipeline/expiry.h"
 #include "pipeline/receive.h"
 #include "pipeline/returns.h"
 #include "pipeline/tx_flush.h"
@@ -117,7 +118,7 @@ void Worker::expire_sessions(const Snapshot& snapshot, std::uint64_t now) noexce
     if (now < next_expiry_tsc_) return;
     next_expiry_tsc_ = now + expiry_interval_;
     const unsigned entries = std::clamp(state_->sessions->used_end() / kExpirySteps, kExpiryLeast, kExpiryMost);
-    stages::expire_sessions(*state_, snapshot, now, entries);
+    pipeline::expire_sessions(*state_, snapshot, now, entries);
 }
 
 // Busy are iterations that moved a packet; the gap is the time from one iteration's end to the next one's end.
