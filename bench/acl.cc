@@ -12,6 +12,7 @@
 #include "acl/classifier.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "burst_slice.h"
 #include "claims.h"
 #include "control/workers.h"
 #include "pipeline/stages/4_acl.h"
@@ -109,22 +110,16 @@ class Arm {
         return slice;
     }
     Slice stage() {
-        Slice slice;
         pipeline::Burst& burst = worker_->burst;
-        for (unsigned b = 0; b < kBursts; ++b) {
-            burst.begin(kBurst);
-            for (const auto i : burst.live()) {
-                burst.lane(i).flags = 0;
-                burst.lane(i).tenant = 1;
-                burst.key(i) = *next_key();
-            }
-            const std::uint64_t begin = base::now_tsc();
+        const auto fill = [&](pipeline::Lane& lane, net::FlowKey& key) {
+            lane.flags = 0;
+            lane.tenant = 1;
+            key = *next_key();
+        };
+        return time_bursts(burst, kBursts, kBurst, fill, [&](std::uint64_t) {
             pipeline::stages::Acl::process(*worker_, snapshot_, burst);
-            slice.cycles += base::now_tsc() - begin;
             if (burst.size() != kBurst) throw std::runtime_error("a packet was denied");
-        }
-        slice.packets = kBurst * kBursts;
-        return slice;
+        });
     }
     [[nodiscard]] const acl::Classifier& classifier() const { return *classifier_; }
 

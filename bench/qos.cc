@@ -12,6 +12,7 @@
 #include <rte_lcore.h>
 
 #include "base/clock.h"
+#include "burst_slice.h"
 #include "claims.h"
 #include "pipeline/stages/6_qos.h"
 #include "qos/shared_bucket.h"
@@ -62,20 +63,12 @@ class Arm {
   private:
     template <class Work>
     Slice run(Work&& work) {
-        Slice slice;
         pipeline::Burst& burst = worker_->burst;
-        for (unsigned b = 0; b < kBursts; ++b) {
-            burst.begin(kBurst);
-            for (const auto i : burst.live()) {
-                burst.lane(i).tenant = 1;
-                burst.lane(i).frame_length = length_of(at_++);
-            }
-            const std::uint64_t begin = base::now_tsc();
-            work(burst, begin);
-            slice.cycles += base::now_tsc() - begin;
-        }
-        slice.packets = kBurst * kBursts;
-        return slice;
+        const auto fill = [&](pipeline::Lane& lane, net::FlowKey&) {
+            lane.tenant = 1;
+            lane.frame_length = length_of(at_++);
+        };
+        return time_bursts(burst, kBursts, kBurst, fill, [&](std::uint64_t now) { work(burst, now); });
     }
 
     std::unique_ptr<pipeline::WorkerState> worker_;
