@@ -15,7 +15,7 @@ import sys
 import time
 
 import hosts
-from hosts import ADDRESSES, GATEWAYS, Taps, harness, ip
+from hosts import ADDRESSES, GATEWAYS, Taps, harness, ip, make_space
 
 BIRD, BIRDC = "/usr/sbin/bird", "/usr/sbin/birdc"
 BEHIND = ("10.100.5.1", "2001:db8:a005::1")  # host 0's, in networks that only BGP tells of
@@ -87,9 +87,7 @@ class Twin(Taps):
     @classmethod
     def before(cls):
         cls.twin = cls.spaces[0] + "t"
-        ip("netns", "add", cls.twin)
-        cls.cleanup.callback(subprocess.run, ["ip", "netns", "del", cls.twin], check=False)
-        ip("-n", cls.twin, "link", "set", "lo", "up")
+        make_space(cls.cleanup, cls.twin)
 
     @classmethod
     def after(cls):

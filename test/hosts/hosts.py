@@ -83,13 +83,22 @@ def why_not(*tools):
     return None
 
 
+def make_space(cleanup, space):
+    """A network namespace until `cleanup` closes."""
+    ip("netns", "add", space)
+    cleanup.callback(subprocess.run, ["ip", "netns", "del", space], check=False)
+    ip("-n", space, "link", "set", "lo", "up")
+
+
 class Hosts(harness.Case):
     """One cachewire for all cases; each host is a namespace with one interface."""
 
     tools = ()
+    hosts = 2
     mtu = 1500
     port_keys = {}
     eal = None
+    lcores = None  # as the harness has them
 
     @classmethod
     def config(cls):
@@ -114,14 +123,15 @@ class Hosts(harness.Case):
         cls.cleanup = contextlib.ExitStack()
         cls.addClassCleanup(cls.cleanup.close)
         tag = f"{os.getpid() % 100000}{cls.__name__[:3].lower()}"
-        cls.spaces = [f"cwhost{tag}{n}" for n in range(2)]
-        cls.names = [f"cw{tag}{'ab'[n]}" for n in range(2)]  # this machine's end, or the TAP
+        cls.spaces = [f"cwhost{tag}{n}" for n in range(cls.hosts)]
+        cls.names = [f"cw{tag}{'abcd'[n]}" for n in range(cls.hosts)]  # this machine's end, or the TAP
         for space in cls.spaces:
-            ip("netns", "add", space)
-            cls.cleanup.callback(subprocess.run, ["ip", "netns", "del", space], check=False)
-            ip("-n", space, "link", "set", "lo", "up")
+            make_space(cls.cleanup, space)
         cls.before()
-        cls.cachewire = cls.cleanup.enter_context(Cachewire(cls.config(), eal=cls.eal))
+        cachewire = Cachewire(cls.config(), eal=cls.eal)
+        if cls.lcores:
+            cachewire.command[1:3] = ["--lcores", cls.lcores]
+        cls.cachewire = cls.cleanup.enter_context(cachewire)
         cls.cachewire.wait_running()
         cls.after()
 
@@ -278,7 +288,7 @@ def mac_of(kind, n):
 class FourHosts(Hosts):
     """Port n of four: tenant n // 2, side n % 2. Both tenants have the same addresses."""
 
-    lcores = None  # as the harness has them
+    hosts = 4
 
     @classmethod
     def config(cls):
@@ -294,24 +304,7 @@ class FourHosts(Hosts):
         }
 
     @classmethod
-    def setUpClass(cls):
-        cls.reason = why_not(*cls.tools)
-        if cls.reason:
-            return
-        cls.cleanup = contextlib.ExitStack()
-        cls.addClassCleanup(cls.cleanup.close)
-        tag = f"{os.getpid() % 100000}"
-        cls.spaces = [f"cwfour{tag}{n}" for n in range(4)]
-        cls.names = [f"cwf{tag}{n}" for n in range(4)]
-        for space in cls.spaces:
-            ip("netns", "add", space)
-            cls.cleanup.callback(ip, "netns", "del", space)
-            ip("-n", space, "link", "set", "lo", "up")
-        cachewire = Cachewire(cls.config())
-        if cls.lcores:
-            cachewire.command[1:3] = ["--lcores", cls.lcores]
-        cls.cachewire = cls.cleanup.enter_context(cachewire)
-        cls.cachewire.wait_running()
+    def after(cls):
         for n, (space, tap) in enumerate(zip(cls.spaces, cls.names)):
             ip("link", "set", tap, "netns", space)
             ip("-n", space, "link", "set", tap, "address", mac_of(0x70, n), "up")
