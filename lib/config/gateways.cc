@@ -83,10 +83,6 @@ bool is_same_place(const RouteVia& a, const RouteVia& b) {
 
 }  // namespace
 
-bool is_link_local(const net::Address& address) noexcept {
-    return address.bytes[0] == 0xfe && (address.bytes[1] & 0xc0) == 0x80;
-}
-
 std::string gateway_problem(const Loading& loading, std::size_t tenant, const net::ParsedAddress& address,
                             std::optional<std::size_t> interface) {
     const std::string text = net::to_string(address.address);

@@ -13,8 +13,6 @@ inline constexpr std::size_t kMaxVias = 64;
 inline constexpr unsigned kMaxWeight = 255;
 inline constexpr unsigned kMaxWeightSum = 1024;  // so many buckets has a group, and each member one at least
 
-bool is_link_local(const net::Address& address) noexcept;
-
 // Why this address can't be a next hop of the tenant, on `interface` where one is named; empty when it can.
 std::string gateway_problem(const Loading& loading, std::size_t tenant, const net::ParsedAddress& address,
                             std::optional<std::size_t> interface);

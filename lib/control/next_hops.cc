@@ -103,10 +103,6 @@ net::Prefix host_prefix(const net::Address& address) {
     return {address, static_cast<std::uint8_t>(v4 ? 32 : 128), v4 ? net::Family::ip4 : net::Family::ip6};
 }
 
-bool is_link_local(const net::Address& address) noexcept {
-    return address.bytes[0] == 0xfe && (address.bytes[1] & 0xc0) == 0x80;
-}
-
 const NeighborBinding* find_binding(const Registry& registry, const NextHopKey& key) {
     for (const auto* known : {&registry.static_neighbors, &registry.learned_neighbors})
         if (const auto it = known->find(key); it != known->end()) return &it->second;

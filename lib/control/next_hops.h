@@ -35,6 +35,5 @@ NextHopKey group_key(Registry& registry, std::uint16_t tenant,
                      std::vector<std::pair<std::uint16_t, std::uint16_t>> members);
 
 net::Prefix host_prefix(const net::Address& address);
-bool is_link_local(const net::Address& address) noexcept;
 
 }  // namespace cachewire::control

@@ -14,7 +14,6 @@ namespace cachewire::control {
 namespace {
 
 using session::Request;
-using session::State;
 
 constexpr unsigned kEntryBits = 32;
 
@@ -110,7 +109,7 @@ std::string protocol_name(std::uint8_t proto) {
 
 std::optional<std::uint16_t> parse_port_number(std::string_view text) { return parse_number<std::uint16_t>(text); }
 
-const char* session_state_name(State state) { return kStateNames[static_cast<unsigned>(state)]; }
+const char* session_state_name(session::State state) { return kStateNames[static_cast<unsigned>(state)]; }
 
 session::Filter parse_session_filter(std::string_view text,
                                      const std::function<std::optional<std::uint16_t>(std::string_view)>& find_tenant) {

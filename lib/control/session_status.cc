@@ -19,7 +19,6 @@ namespace cachewire::control {
 
 namespace {
 
-using session::State;
 using telemetry::BadQuery;
 using telemetry::Json;
 using View = Runtime::View;
@@ -31,9 +30,9 @@ const pipeline::Tenant& tenant_in(const View& v, std::size_t slot) {
 }
 
 std::uint64_t sum_states(const std::array<std::uint64_t, session::kStates>& states,
-                         std::initializer_list<State> which) {
+                         std::initializer_list<session::State> which) {
     std::uint64_t sum = 0;
-    for (const State state : which) sum += states[static_cast<unsigned>(state)];
+    for (const session::State state : which) sum += states[static_cast<unsigned>(state)];
     return sum;
 }
 
@@ -86,13 +85,13 @@ Json session_stats(const View& v, std::string_view tenant) {
             {"table_full", sums.table_full},
             {"bucket_full", sums.bucket_full},
             {"time_to_full_s", time_to_full ? Json(*time_to_full) : Json(nullptr)},
-            {"state_new", sum_states(sums.states, {State::fresh})},
-            {"state_one_sided", sum_states(sums.states, {State::one_sided})},
-            {"state_established", sum_states(sums.states, {State::established})},
-            {"state_half_close", sum_states(sums.states, {State::half_close})},
-            {"state_time_wait", sum_states(sums.states, {State::time_wait})},
-            {"state_reset", sum_states(sums.states, {State::reset_forward, State::reset_reverse})},
-            {"state_closed", sum_states(sums.states, {State::closed})}};
+            {"state_new", sum_states(sums.states, {session::State::fresh})},
+            {"state_one_sided", sum_states(sums.states, {session::State::one_sided})},
+            {"state_established", sum_states(sums.states, {session::State::established})},
+            {"state_half_close", sum_states(sums.states, {session::State::half_close})},
+            {"state_time_wait", sum_states(sums.states, {session::State::time_wait})},
+            {"state_reset", sum_states(sums.states, {session::State::reset_forward, session::State::reset_reverse})},
+            {"state_closed", sum_states(sums.states, {session::State::closed})}};
 }
 
 std::string next_hop_text(const View& v, const session::HotEntry& hot, unsigned direction) {

@@ -41,6 +41,11 @@ struct Address {
 };
 static_assert(sizeof(Address) == 16);
 
+// fe80::/10 (RFC 4291 2.4).
+inline bool is_link_local(const Address& address) noexcept {
+    return address.bytes[0] == 0xfe && (address.bytes[1] & 0xc0) == 0x80;
+}
+
 // FlowKey::match_flags
 inline constexpr std::uint8_t kL4Known = 1;        // ports, TCP flags or ICMP type are really this packet's; without it
                                                    // they are 0

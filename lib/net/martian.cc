@@ -11,8 +11,6 @@ bool is_unspecified_or_loopback(const Address& a) noexcept {
     return std::all_of(a.bytes.begin(), a.bytes.end() - 1, [](std::uint8_t b) { return b == 0; }) && a.bytes[15] <= 1;
 }
 
-bool is_link_local_ip6(const Address& a) noexcept { return a.bytes[0] == 0xfe && (a.bytes[1] & 0xc0) == 0x80; }
-
 bool is_net_0_or_127_or_link_local(std::uint32_t a) noexcept {
     return (a >> 24) == 0 || (a >> 24) == 127 || (a >> 16) == 0xa9fe;
 }
@@ -28,7 +26,7 @@ DestinationClass destination_class(const Address& address) noexcept {
         return DestinationClass::unicast;
     }
     if (address.bytes[0] == 0xff) return DestinationClass::multicast;
-    if (is_unspecified_or_loopback(address) || is_link_local_ip6(address)) return DestinationClass::martian;
+    if (is_unspecified_or_loopback(address) || is_link_local(address)) return DestinationClass::martian;
     return DestinationClass::unicast;
 }
 
@@ -37,7 +35,7 @@ bool is_martian_source(const Address& address) noexcept {
         const std::uint32_t a = address.v4();
         return a >= 0xe0000000 || is_net_0_or_127_or_link_local(a);
     }
-    return address.bytes[0] == 0xff || is_unspecified_or_loopback(address) || is_link_local_ip6(address);
+    return address.bytes[0] == 0xff || is_unspecified_or_loopback(address) || is_link_local(address);
 }
 
 }  // namespace cachewire::net

@@ -120,8 +120,4 @@ Address link_local(const Mac& mac) noexcept {
         {0xfe, 0x80, 0, 0, 0, 0, 0, 0, static_cast<std::uint8_t>(b[0] ^ 2), b[1], b[2], 0xff, 0xfe, b[3], b[4], b[5]}};
 }
 
-bool is_link_local(const Address& address) noexcept {
-    return address.bytes[0] == 0xfe && (address.bytes[1] & 0xc0) == 0x80;
-}
-
 }  // namespace cachewire::net

@@ -32,6 +32,5 @@ Mac multicast_mac(const Address& group) noexcept;
 Address all_nodes() noexcept;
 // RFC 4291 appendix A: fe80::/64 with the modified EUI-64 of a MAC address.
 Address link_local(const Mac& mac) noexcept;
-bool is_link_local(const Address& address) noexcept;
 
 }  // namespace cachewire::net

@@ -16,10 +16,6 @@ constexpr std::uint16_t kBgp = net::be16(179);
 // RFC 5881 4, RFC 5883 5; 3785 is echo, which comes back to whoever sent it.
 constexpr std::uint16_t kBfd[] = {net::be16(3784), net::be16(3785), net::be16(4784)};
 
-bool is_link_local(const net::Address& address) noexcept {
-    return address.bytes[0] == 0xfe && (address.bytes[1] & 0xc0) == 0x80;
-}
-
 bool is_link_local_group(const net::Address& address) noexcept {
     if (address.is_v4()) return address.v4() >> 8 == 0xe00000;
     return address.bytes[0] == 0xff && (address.bytes[1] & 0x0f) == 2;
