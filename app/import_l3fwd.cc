@@ -25,7 +25,7 @@ struct Collected {
     std::vector<std::string> notes;
 };
 
-void read(const std::string& file, Collected& out) {
+void read_into(const std::string& file, Collected& out) {
     std::string why;
     const auto text = config::read_text_file(file, kMaxBytes, why);
     if (!text) {
@@ -60,7 +60,7 @@ std::string gateway(unsigned port, net::Family family) {
 
 Imported import_l3fwd(const std::vector<std::string>& files) {
     Collected all;
-    for (const std::string& file : files) read(file, all);
+    for (const std::string& file : files) read_into(file, all);
     Imported result;
     result.complete = all.notes.empty();
     result.notes = std::move(all.notes);

@@ -12,8 +12,6 @@ namespace cachewire::config {
 namespace {
 
 constexpr Key kAcl[] = {{"name"}, {"default"}, {"stateful"}, {"rules"}, {"file"}, {"format"}};
-constexpr Choice<AclAction> kActions[] = {
-    {"permit", AclAction::permit}, {"deny", AclAction::deny}, {"reject", AclAction::reject}};
 
 constexpr Choice<RuleFormat> kFormats[] = {{"l3fwd-acl", RuleFormat::l3fwd_acl},
                                            {"classbench", RuleFormat::classbench}};
@@ -86,7 +84,7 @@ void read_acls(Loading& loading, const MapReader& top) {
         Acl acl;
         const auto name = map.require("name");
         acl.name = read_name(reporter, name).value_or("");
-        read_choice(reporter, map.get("default"), acl.default_action, kActions);
+        read_choice(reporter, map.get("default"), acl.default_action, kAclActions);
         read_bool(reporter, map.get("stateful"), acl.stateful);
         if (map.get("file")) {
             read_rules_of_file(loading, map, acl);

@@ -14,8 +14,6 @@ constexpr Key kRule[] = {{"name"},      {"action"},    {"in"},        {"proto"},
                          {"src_ports"}, {"dst_ports"}, {"tcp_flags"}, {"icmp"},     {"dscp"},   {"fragment"},
                          {"out"},       {"class"},     {"policer"},   {"next_hop"}, {"capture"}};
 constexpr Key kIcmp[] = {{"type"}, {"code"}};
-constexpr Choice<AclAction> kActions[] = {
-    {"permit", AclAction::permit}, {"deny", AclAction::deny}, {"reject", AclAction::reject}};
 constexpr Choice<FragmentMatch> kFragments[] = {{"none", FragmentMatch::none},
                                                 {"first", FragmentMatch::first},
                                                 {"later", FragmentMatch::later},
@@ -196,7 +194,7 @@ AclRule read_acl_rule(Loading& loading, const Value& value) {
     rule.line = value.node->line;
     rule.column = value.node->column;
     if (const auto name = map.get("name")) rule.name = read_name(reporter, name).value_or("");
-    read_choice(reporter, map.require("action"), rule.action, kActions);
+    read_choice(reporter, map.require("action"), rule.action, kAclActions);
     rule.in = read_port_reference(loading, map.get("in"));
     rule.out = read_port_reference(loading, map.get("out"));
     rule.proto =

@@ -13,7 +13,7 @@ namespace {
 constexpr Key kNeighbor[] = {{"tenant"}, {"address"}, {"mac"}, {"interface"}};
 constexpr Key kRoute[] = {{"tenant"}, {"prefix"}, {"via"}, {"action"}, {"file"}, {"format"}};
 enum class RouteAction { drop };
-constexpr Choice<RouteAction> kActions[] = {{"drop", RouteAction::drop}};
+constexpr Choice<RouteAction> kRouteActions[] = {{"drop", RouteAction::drop}};
 
 using Seen = std::vector<std::map<net::Prefix, Origin>>;  // by tenant
 
@@ -46,7 +46,7 @@ void read_single_route(Loading& loading, const MapReader& map, std::optional<std
     RouteAction action{};
     if (action_value && via_value)
         reporter.error(*via_value, "a route that drops leads nowhere; allowed: `via` or `action: drop`");
-    const bool drop = read_choice(reporter, action_value, action, kActions);
+    const bool drop = read_choice(reporter, action_value, action, kRouteActions);
     if (!tenant || !prefix) {
         // A next hop by itself still says whether it is one.
         if (via_value && via_value->node->kind == Node::Kind::scalar) read_address(reporter, via_value);

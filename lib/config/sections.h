@@ -124,6 +124,10 @@ std::optional<std::size_t> read_tenant_reference(Loading& loading, const MapRead
 // `kernel:` of an interface; nullopt, and reported, when it is none.
 std::optional<KernelTwin> read_kernel_twin(Reporter& reporter, const Value& value);
 
+// Of a rule, and of a list for what no rule matches.
+inline constexpr Choice<AclAction> kAclActions[] = {
+    {"permit", AclAction::permit}, {"deny", AclAction::deny}, {"reject", AclAction::reject}};
+
 // One rule of a list.
 AclRule read_acl_rule(Loading& loading, const Value& value);
 

@@ -15,7 +15,7 @@ constexpr Key kDefaults[] = {{"tenant"}, {"service", kLater}};
 constexpr Key kTenantDefaults[] = {{"sessions"}, {"acl"}, {"policer"}, {"quota"}, {"midstream"}, {"rpf"}};
 constexpr Key kQuota[] = {{"sessions"}, {"new_sessions_per_second"}};
 constexpr Key kMatch[] = {{"port"}, {"vlan"}, {"inner_vlan"}};
-constexpr Choice<SessionMode> kSessions[] = {
+constexpr Choice<SessionMode> kSessionModes[] = {
     {"track", SessionMode::track}, {"cache", SessionMode::cache}, {"none", SessionMode::none}};
 constexpr Choice<Rpf> kRpf[] = {{"none", Rpf::none}, {"loose", Rpf::loose}, {"strict", Rpf::strict}};
 constexpr Choice<Midstream> kMidstream[] = {{"deny", Midstream::deny}, {"allow", Midstream::allow}};
@@ -60,7 +60,7 @@ void read_settings(Loading& loading, const MapReader& map, Tenant& tenant, std::
     if (const auto acl = map.get("acl")) tenant.acl = loading.acls.resolve(reporter, acl);
     if (const auto written = map.get("sessions")) {
         sessions = written;
-        read_choice(reporter, written, tenant.sessions, kSessions);
+        read_choice(reporter, written, tenant.sessions, kSessionModes);
     }
     if (const auto quota = map.get("quota")) {
         tenant.quota = {};

@@ -13,11 +13,11 @@ namespace cachewire::port {
 
 namespace {
 
-int open_socket() noexcept { return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
+int open_local() noexcept { return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
 
 // The process that listens there.
 std::string owner(const sockaddr_un& address, socklen_t size) {
-    const int wire = open_socket();
+    const int wire = open_local();
     ucred peer{};
     socklen_t peer_size = sizeof peer;
     const bool known = connect(wire, reinterpret_cast<const sockaddr*>(&address), size) == 0 &&
@@ -29,7 +29,7 @@ std::string owner(const sockaddr_un& address, socklen_t size) {
 }  // namespace
 
 // Whoever can't open such a socket has no claim, and goes on: that is no reason not to forward.
-InterfaceClaim::InterfaceClaim(unsigned interface_index) : fd_(open_socket()) {
+InterfaceClaim::InterfaceClaim(unsigned interface_index) : fd_(open_local()) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     const std::string name = fmt::format("cachewire/interface/{}", interface_index);

@@ -23,10 +23,10 @@ namespace {
 
 constexpr unsigned kLowerUp = 1u << 16;  // IFF_LOWER_UP: a carrier, at once; IFF_RUNNING follows up to a second later
 
-int open_socket() noexcept { return socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE); }
+int open_netlink() noexcept { return socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE); }
 
 int open_events() noexcept {
-    const int fd = open_socket();
+    const int fd = open_netlink();
     sockaddr_nl address{};
     address.nl_family = AF_NETLINK;
     address.nl_groups = RTMGRP_LINK;
@@ -90,13 +90,13 @@ std::optional<LinkFacts> parse(std::span<const char> message, std::uint32_t sequ
 
 }  // namespace
 
-LinkReader::LinkReader() : fd_(open_socket()), events_(open_events()) {}
+LinkReader::LinkReader() : fd_(open_netlink()), events_(open_events()) {}
 
 // A socket stays in the namespace that it was opened in. Another thread opens it: this one must never be left there.
 LinkReader::LinkReader(int network_namespace) {
     std::thread([this, network_namespace] {
         if (setns(network_namespace, CLONE_NEWNET) != 0) return;
-        fd_ = open_socket();
+        fd_ = open_netlink();
         events_ = open_events();
     }).join();
 }
