@@ -10,7 +10,7 @@ constexpr const char* kPorts =
     "version: 1\nports: [{name: a, device: net_null0}, {name: b, device: net_null1}, {name: c, device: "
     "\"kernel:x\"}]\n";
 
-const WrongFile kCases[] = {
+const WrongFile kWrongPairs[] = {
     {kPorts, "cross_connects: [{name: p, ports: [a]}]\n",
      "f.yaml:3:35: error: cross_connects[0].ports: a pair has two ports; allowed: two names, such as [inside, "
      "outside]\n"},
@@ -43,7 +43,7 @@ const WrongFile kCases[] = {
 }  // namespace
 
 TEST_CASE("config: pairs that are none, or whose ports have something else to do, are refused", "[config]") {
-    for (const WrongFile& wrong : kCases) {
+    for (const WrongFile& wrong : kWrongPairs) {
         CAPTURE(wrong.text);
         CHECK(cachewire::test::errors_of(wrong) == wrong.errors);
     }

@@ -9,7 +9,7 @@ using cachewire::test::WrongFile;
 
 constexpr const char* kTwo = "version: 1\nports: [{name: a, device: net_null0}, {name: b, device: net_null1}]\n";
 
-const WrongFile kCases[] = {
+const WrongFile kWrongKernels[] = {
     {kPort, "interfaces: [{port: wan, kernel: {ifname: cw-lan}}]\n",
      "f.yaml:3:34: error: interfaces[0].kernel.netns: this key is missing\n"},
     {kPort, "interfaces: [{port: wan, kernel: {ifname: a-name-that-is-too-long, netns: ../a}}]\n",
@@ -36,7 +36,7 @@ const WrongFile kCases[] = {
 }  // namespace
 
 TEST_CASE("config: twins without a place, or with another's, are refused", "[config]") {
-    for (const WrongFile& wrong : kCases) {
+    for (const WrongFile& wrong : kWrongKernels) {
         CAPTURE(wrong.text);
         CHECK(cachewire::test::errors_of(wrong) == wrong.errors);
     }

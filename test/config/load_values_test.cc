@@ -5,16 +5,16 @@
 #include "config/load.h"
 #include "support/catch.h"
 #include "support/config_of.h"
+#include "support/parsed.h"
 
 using namespace cachewire;
 using config::Config;
 
 namespace {
 
+using test::address;
 using test::config_of;
-
-net::Address address(const char* text) { return net::parse_address(text)->address; }
-net::Prefix prefix(const char* text) { return net::parse_prefix(text)->prefix; }
+using test::prefix;
 
 }  // namespace
 

@@ -12,7 +12,7 @@ using test::kPort;
 using test::kRouter;
 using test::WrongFile;
 
-const WrongFile kCases[] = {
+const WrongFile kWrongQos[] = {
     {kPort, "qos: {policers: [{name: p, type: trtcm_2698}]}\n",
      "f.yaml:3:18: error: qos.policers[0].cir: this key is missing\n"
      "f.yaml:3:18: error: qos.policers[0].pir: this key is missing\n"},
@@ -80,7 +80,7 @@ std::string warnings_of(const std::string& text) {
 }  // namespace
 
 TEST_CASE("config: policers, classes and rules' treatments that make no sense are refused", "[config]") {
-    for (const WrongFile& wrong : kCases) {
+    for (const WrongFile& wrong : kWrongQos) {
         CAPTURE(wrong.text);
         CHECK(test::errors_of(wrong) == wrong.errors);
     }

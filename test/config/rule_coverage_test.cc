@@ -6,13 +6,14 @@
 
 #include "config/load.h"
 #include "support/catch.h"
+#include "support/parsed.h"
 #include "support/random.h"
 
 namespace cachewire::config {
 
 namespace {
 
-net::Prefix prefix(const char* text) { return net::parse_prefix(text).value().prefix; }
+using test::prefix;
 
 class RandomRules {
   public:

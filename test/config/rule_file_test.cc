@@ -7,11 +7,14 @@
 
 #include "config/load.h"
 #include "support/catch.h"
+#include "support/parsed.h"
 #include "support/skip.h"
 
 namespace cachewire::config {
 
 namespace {
+
+using test::prefix;
 
 std::string text_of(std::vector<Diagnostic> diagnostics) {
     std::string text;
@@ -32,8 +35,6 @@ std::string errors_in(std::string_view text, RuleFormat format = RuleFormat::l3f
     parse_rule_file(text, format, reporter);
     return text_of(reporter.take());
 }
-
-net::Prefix prefix(const char* text) { return net::parse_prefix(text).value().prefix; }
 
 // A file beside a configuration, both gone at the end.
 class Folder {

@@ -9,7 +9,7 @@ using cachewire::test::kRouter;
 using cachewire::test::WrongFile;
 
 // Text behind the prefix, and every error that it has, in order.
-const WrongFile kCases[] = {
+const WrongFile kWrongForms[] = {
     {"", "", "f.yaml: error: is empty; needed at least: version, ports and interfaces\n"},
     {"", "# nothing\n", "f.yaml: error: is empty; needed at least: version, ports and interfaces\n"},
     {"", "- a\n", "f.yaml:1:1: error: is a list; allowed: a map of keys\n"},
@@ -108,7 +108,7 @@ const WrongFile kCases[] = {
 }  // namespace
 
 TEST_CASE("config: what is no configuration, unknown keys and keys of later versions are refused", "[config]") {
-    for (const WrongFile& wrong : kCases) {
+    for (const WrongFile& wrong : kWrongForms) {
         CAPTURE(wrong.text);
         CHECK(cachewire::test::errors_of(wrong) == wrong.errors);
     }

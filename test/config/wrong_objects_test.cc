@@ -9,7 +9,7 @@ using cachewire::test::kRouter;
 using cachewire::test::WrongFile;
 
 // Text behind the prefix, and every error that it has, in order.
-const WrongFile kCases[] = {
+const WrongFile kWrongObjects[] = {
     {kPort, "tenants: [{name: red, id: 1, match: [{port: wam}]}]\n",
      "f.yaml:3:45: error: tenants[0].match[0].port: no port is named 'wam'; did you mean 'wan'?\n"},
     {kPort, "tenants: [{name: red, id: 1, match: [{port: wan, vlan: 010}]}]\n",
@@ -288,7 +288,7 @@ const WrongFile kCases[] = {
 }  // namespace
 
 TEST_CASE("config: objects that contradict each other or refer to nothing are refused", "[config]") {
-    for (const WrongFile& wrong : kCases) {
+    for (const WrongFile& wrong : kWrongObjects) {
         CAPTURE(wrong.text);
         CHECK(cachewire::test::errors_of(wrong) == wrong.errors);
     }

@@ -8,7 +8,7 @@ using cachewire::test::kPort;
 using cachewire::test::WrongFile;
 
 // Text behind the prefix, and every error that it has, in order.
-const WrongFile kCases[] = {
+const WrongFile kWrongScalars[] = {
     {"", "version: 1\nports: [{name: wan, device: net_null0, mtu: 010}]\n",
      "f.yaml:2:45: error: ports[0].mtu: '010' has a leading zero, octal to some readers; allowed: 68 to 65535\n"},
     {"", "version: 1\nports: [{name: wan, device: net_null0, mtu: 0800}]\n",
@@ -176,7 +176,7 @@ const WrongFile kCases[] = {
 }  // namespace
 
 TEST_CASE("config: scalars are what their key says, never what YAML guesses", "[config]") {
-    for (const WrongFile& wrong : kCases) {
+    for (const WrongFile& wrong : kWrongScalars) {
         CAPTURE(wrong.text);
         CHECK(cachewire::test::errors_of(wrong) == wrong.errors);
     }

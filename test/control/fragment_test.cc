@@ -11,7 +11,8 @@ using test::Arrival;
 using test::Bytes;
 using test::PacketBuilder;
 
-constexpr net::Mac kInside{{2, 0, 0, 0, 0, 1}}, kOutside{{2, 0, 0, 0, 0, 2}};
+using test::kInside;
+using test::kOutside;
 
 // DNS may be asked from inside, and nothing else: what is not known to be port 53 is dropped by default.
 const std::string kConfig = R"(version: 1
@@ -36,7 +37,7 @@ acl:
       - {action: permit, in: lan, proto: tcp, dst_ports: 80}
 )";
 
-struct Rig {
+struct FragmentRig {
     test::Builder builder{{{"inside", {0, 1, kInside}}, {"outside", {1, 1, kOutside}}}};
     std::unique_ptr<pipeline::Snapshot> snapshot = builder.build(kConfig);
     test::Runner runner;
@@ -82,7 +83,7 @@ struct Rig {
 TEST_CASE("fragments: later pieces follow their first one, in either family and direction", "[memo]") {
     for (const bool v6 : {false, true}) {
         INFO((v6 ? "IPv6" : "IPv4"));
-        Rig rig;
+        FragmentRig rig;
         rig.v6 = v6;
         CHECK(rig.send(rig.piece(0, true)) == "passes");
         CHECK(rig.sessions() == 1);
@@ -97,7 +98,7 @@ TEST_CASE("fragments: later pieces follow their first one, in either family and 
 }
 
 TEST_CASE("fragments: the pieces of one burst find each other", "[memo]") {
-    Rig rig;
+    FragmentRig rig;
     const auto fates = rig.runner.run(*rig.snapshot, {rig.piece(32, true), rig.piece(0, true), rig.piece(64, false)});
     CHECK(fates[0] == "acl_default");  // before its first piece
     CHECK(fates[1].starts_with("to "));
@@ -108,7 +109,7 @@ TEST_CASE("fragments: the pieces of one burst find each other", "[memo]") {
 TEST_CASE("fragments: a piece whose first one is not known has no ports and matches no port rule", "[memo]") {
     for (const bool v6 : {false, true}) {
         INFO((v6 ? "IPv6" : "IPv4"));
-        Rig rig;
+        FragmentRig rig;
         rig.v6 = v6;
         CHECK(rig.send(rig.piece(32, true)) == "acl_default");
         CHECK(rig.send(rig.piece(0, true)) == "passes");
@@ -130,7 +131,7 @@ TEST_CASE("fragments: a piece whose first one is not known has no ports and matc
 }
 
 TEST_CASE("fragments: the first piece is judged by its ports, and the later ones by the same", "[memo]") {
-    Rig rig;
+    FragmentRig rig;
     CHECK(rig.send(rig.piece(0, true, 7, 54)) == "acl_default");
     CHECK(rig.send(rig.piece(32, false, 7, 54)) == "acl_default");
     CHECK(rig.sessions() == 0);
@@ -140,7 +141,7 @@ TEST_CASE("fragments: the first piece is judged by its ports, and the later ones
 
 // B21: a second first piece, for another port, speaks for what follows it, and is judged itself.
 TEST_CASE("fragments: duplicates change nothing, and another first piece takes over", "[memo]") {
-    Rig rig;
+    FragmentRig rig;
     for (int i = 0; i < 3; ++i) CHECK(rig.send(rig.piece(0, true)) == "passes");
     for (int i = 0; i < 3; ++i) CHECK(rig.send(rig.piece(32, true)) == "passes");
     CHECK(rig.sessions() == 1);
@@ -152,7 +153,7 @@ TEST_CASE("fragments: duplicates change nothing, and another first piece takes o
 TEST_CASE("fragments: a piece over the upper-layer header is dropped by name", "[memo]") {
     for (const bool v6 : {false, true}) {
         INFO((v6 ? "IPv6" : "IPv4"));
-        Rig rig;
+        FragmentRig rig;
         rig.v6 = v6;
         CHECK(rig.send(rig.piece(0, true)) == "passes");
         CHECK(rig.send(rig.piece(8, true)) == "passes");  // right behind UDP's header
@@ -161,7 +162,7 @@ TEST_CASE("fragments: a piece over the upper-layer header is dropped by name", "
         CHECK(rig.send(rig.piece(16, true, 8, 80, false, 6)) == "fragment_offset");  // checksum and urgent pointer
         CHECK(rig.send(rig.piece(24, false, 8, 80, false, 6)) == "passes");
     }
-    Rig rig;
+    FragmentRig rig;
     rig.v6 = true;
     // Destination options between fragment and UDP header: the header ends at 16.
     Arrival first{rig.inside, PacketBuilder()
@@ -180,7 +181,7 @@ TEST_CASE("fragments: a piece over the upper-layer header is dropped by name", "
 
 // B25: what is late is a piece without ports again.
 TEST_CASE("fragments: a first piece is forgotten after five seconds", "[memo]") {
-    Rig rig;
+    FragmentRig rig;
     CHECK(rig.send(rig.piece(0, true)) == "passes");
     rig.runner.advance(*rig.snapshot, 4.9);
     CHECK(rig.send(rig.piece(32, true)) == "passes");
@@ -190,7 +191,7 @@ TEST_CASE("fragments: a first piece is forgotten after five seconds", "[memo]") 
 
 // B20: bounded whatever comes, and no packet waits.
 TEST_CASE("fragments: a flood of first pieces takes no memory and no mbuf", "[memo]") {
-    Rig rig;
+    FragmentRig rig;
     const unsigned before = test::mbufs_in_use();
     const std::size_t entries = rig.runner.worker->fragments.capacity();
     for (unsigned i = 0; i < 3 * entries; ++i) rig.send(rig.piece(0, true, static_cast<std::uint16_t>(i)));
@@ -202,7 +203,7 @@ TEST_CASE("fragments: a flood of first pieces takes no memory and no mbuf", "[me
 }
 
 TEST_CASE("fragments: fragment rules judge the pieces of a session, both ways", "[memo]") {
-    Rig rig;
+    FragmentRig rig;
     const std::string open = "rules:\n";
     std::string text = kConfig;
     text.replace(text.find(open), open.size(), open + "      - {name: whole, action: deny, fragment: later}\n");
@@ -222,7 +223,7 @@ TEST_CASE("fragments: fragment rules judge the pieces of a session, both ways", 
 
 // A session that a fragment has begun is judged for whole packets at the first whole packet.
 TEST_CASE("fragments: a session begun by a piece that alone was permitted does not open the flow", "[memo]") {
-    Rig rig;
+    FragmentRig rig;
     std::string text = kConfig;
     const std::string rule = "{action: permit, in: lan, proto: udp, dst_ports: 53}";
     text.replace(text.find(rule), rule.size(), "{action: permit, in: lan, proto: udp, fragment: first}");

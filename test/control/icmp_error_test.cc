@@ -41,7 +41,7 @@ interfaces:
            ", src: 10.0.0.0/24}, {action: " + action + ", src: \"2001:db8:a::/64\"}]\n";
 }
 
-struct Rig {
+struct ErrorRig {
     test::Builder builder{{{"inside", {0, 1, kMacs[0]}},
                            {"outside", {1, 1, kMacs[1]}},
                            {"blue-inside", {2, 1, kMacs[2]}},
@@ -50,7 +50,7 @@ struct Rig {
     test::Runner runner;
 
     // One session each: TCP, UDP, echo, an unknown protocol; both families.
-    explicit Rig() {
+    explicit ErrorRig() {
         for (const bool v6 : {false, true})
             for (const std::uint8_t proto : {6, 17, 1, 47})
                 CHECK(fate({builder.port("inside"), flow(v6, proto, false)}) == "passes");
@@ -120,53 +120,56 @@ std::size_t least(bool v6) { return v6 ? 48 : 28; }  // IP header and 8 bytes
 }  // namespace
 
 TEST_CASE("icmp errors: a quote of 8 bytes behind the header is enough, of any protocol", "[memo]") {
-    Rig rig;
+    ErrorRig rig;
     for (const bool v6 : {false, true}) {
         for (const std::uint8_t proto : kProtocols) {
             for (const std::size_t bytes : {least(v6), least(v6) + 4, std::size_t{1000}}) {
                 INFO((v6 ? "IPv6" : "IPv4") << ", protocol " << int{proto} << ", " << bytes << " bytes");
-                CHECK(rig.from_outside(v6, Rig::quote(Rig::flow(v6, proto, false), bytes)) == "passes");
+                CHECK(rig.from_outside(v6, ErrorRig::quote(ErrorRig::flow(v6, proto, false), bytes)) == "passes");
             }
         }
     }
     for (const std::uint8_t type : {3, 4, 5, 11, 12})
-        CHECK(rig.from_outside(false, Rig::quote(Rig::flow(false, 17, false)), type) == "passes");
+        CHECK(rig.from_outside(false, ErrorRig::quote(ErrorRig::flow(false, 17, false)), type) == "passes");
     for (const std::uint8_t type : {1, 2, 3, 4})
-        CHECK(rig.from_outside(true, Rig::quote(Rig::flow(true, 17, false)), type) == "passes");
+        CHECK(rig.from_outside(true, ErrorRig::quote(ErrorRig::flow(true, 17, false)), type) == "passes");
     CHECK(rig.runner.worker->memo.bypass_icmp_error.read() == 33);
 }
 
 // B27
 TEST_CASE("icmp errors: options and extension headers in the quote are stepped over", "[memo]") {
-    Rig rig;
+    ErrorRig rig;
     for (const std::uint8_t proto : kProtocols) {
         const Bytes options4(40, 1);
-        CHECK(rig.from_outside(false, Rig::quote(Rig::flow(false, proto, false, options4), 68)) == "passes");
-        CHECK(rig.from_outside(false, Rig::quote(Rig::flow(false, proto, false, options4), 67)) == "icmp_quote");
-        CHECK(rig.from_outside(false, Rig::quote(Rig::flow(false, proto, false, options4), 28)) == "icmp_quote");
+        CHECK(rig.from_outside(false, ErrorRig::quote(ErrorRig::flow(false, proto, false, options4), 68)) == "passes");
+        CHECK(rig.from_outside(false, ErrorRig::quote(ErrorRig::flow(false, proto, false, options4), 67)) ==
+              "icmp_quote");
+        CHECK(rig.from_outside(false, ErrorRig::quote(ErrorRig::flow(false, proto, false, options4), 28)) ==
+              "icmp_quote");
     }
     const Bytes options6 = {1, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     for (const std::uint8_t proto : {6, 17, 1}) {
-        CHECK(rig.from_outside(true, Rig::quote(Rig::flow(true, proto, false, options6), 72)) == "passes");
+        CHECK(rig.from_outside(true, ErrorRig::quote(ErrorRig::flow(true, proto, false, options6), 72)) == "passes");
         for (const std::size_t bytes : {41u, 47u, 48u, 63u, 71u})
-            CHECK(rig.from_outside(true, Rig::quote(Rig::flow(true, proto, false, options6), bytes)) == "icmp_quote");
+            CHECK(rig.from_outside(true, ErrorRig::quote(ErrorRig::flow(true, proto, false, options6), bytes)) ==
+                  "icmp_quote");
     }
 }
 
 TEST_CASE("icmp errors: a quote that is cut short or no packet is dropped by name", "[memo]") {
-    Rig rig;
+    ErrorRig rig;
     for (const bool v6 : {false, true}) {
         for (std::size_t bytes = 0; bytes < least(v6); ++bytes) {
             INFO((v6 ? "IPv6 " : "IPv4 ") << bytes);
-            CHECK(rig.from_outside(v6, Rig::quote(Rig::flow(v6, 17, false), bytes)) == "icmp_quote");
+            CHECK(rig.from_outside(v6, ErrorRig::quote(ErrorRig::flow(v6, 17, false), bytes)) == "icmp_quote");
         }
-        Bytes other = Rig::quote(Rig::flow(!v6, 17, false));
+        Bytes other = ErrorRig::quote(ErrorRig::flow(!v6, 17, false));
         CHECK(rig.from_outside(v6, other) == "icmp_quote");  // the other family
-        Bytes version = Rig::quote(Rig::flow(v6, 17, false));
+        Bytes version = ErrorRig::quote(ErrorRig::flow(v6, 17, false));
         version[0] = 0x55;
         CHECK(rig.from_outside(v6, version) == "icmp_quote");
     }
-    Bytes header = Rig::quote(Rig::flow(false, 17, false));
+    Bytes header = ErrorRig::quote(ErrorRig::flow(false, 17, false));
     for (const std::uint8_t words : {0, 4, 15}) {
         header[0] = static_cast<std::uint8_t>(0x40 | words);
         CHECK(rig.from_outside(false, header) == "icmp_quote");
@@ -174,44 +177,46 @@ TEST_CASE("icmp errors: a quote that is cut short or no packet is dropped by nam
 }
 
 TEST_CASE("icmp errors: what quotes no session of this tenant is judged by its own key", "[memo]") {
-    Rig rig;
+    ErrorRig rig;
     for (const bool v6 : {false, true}) {
         INFO((v6 ? "IPv6" : "IPv4"));
         // Another flow; a later fragment; an ICMP error; to somebody else than the quoted packet's source.
-        CHECK(rig.from_outside(v6, Rig::quote(Rig::flow(v6, 17, false, {}, 1001))) == "acl_default");
-        CHECK(
-            rig.from_outside(v6, Rig::quote(Rig::error(v6, Bytes(48, 0x45), kMacs[0], v6 ? "2001:db8:a::9" : "10.0.0.9",
-                                                       v6 ? "2001:db8:b::9" : "10.0.1.9"))) == "acl_default");
+        CHECK(rig.from_outside(v6, ErrorRig::quote(ErrorRig::flow(v6, 17, false, {}, 1001))) == "acl_default");
+        CHECK(rig.from_outside(
+                  v6, ErrorRig::quote(ErrorRig::error(v6, Bytes(48, 0x45), kMacs[0], v6 ? "2001:db8:a::9" : "10.0.0.9",
+                                                      v6 ? "2001:db8:b::9" : "10.0.1.9"))) == "acl_default");
         CHECK(rig.fate({rig.builder.port("outside"),
-                        Rig::error(v6, Rig::quote(Rig::flow(v6, 17, false)), kMacs[1],
-                                   v6 ? "2001:db8:b::77" : "10.0.1.77", v6 ? "2001:db8:a::10" : "10.0.0.10")}) ==
+                        ErrorRig::error(v6, ErrorRig::quote(ErrorRig::flow(v6, 17, false)), kMacs[1],
+                                        v6 ? "2001:db8:b::77" : "10.0.1.77", v6 ? "2001:db8:a::10" : "10.0.0.10")}) ==
               "acl_default");
         // The same bytes in another tenant.
         CHECK(rig.fate({rig.builder.port("blue-outside"),
-                        Rig::error(v6, Rig::quote(Rig::flow(v6, 17, false)), kMacs[3],
-                                   v6 ? "2001:db8:b::77" : "10.0.1.77", v6 ? "2001:db8:a::9" : "10.0.0.9")}) ==
+                        ErrorRig::error(v6, ErrorRig::quote(ErrorRig::flow(v6, 17, false)), kMacs[3],
+                                        v6 ? "2001:db8:b::77" : "10.0.1.77", v6 ? "2001:db8:a::9" : "10.0.0.9")}) ==
               "acl_default");
         // From inside the list permits it without any session.
         CHECK(rig.fate({rig.builder.port("inside"),
-                        Rig::error(v6, Rig::quote(Rig::flow(v6, 17, true, {}, 1001)), kMacs[0],
-                                   v6 ? "2001:db8:a::9" : "10.0.0.9", v6 ? "2001:db8:b::9" : "10.0.1.9")}) == "passes");
+                        ErrorRig::error(v6, ErrorRig::quote(ErrorRig::flow(v6, 17, true, {}, 1001)), kMacs[0],
+                                        v6 ? "2001:db8:a::9" : "10.0.0.9", v6 ? "2001:db8:b::9" : "10.0.1.9")}) ==
+              "passes");
     }
-    Bytes later = Rig::quote(Rig::flow(false, 17, false));
+    Bytes later = ErrorRig::quote(ErrorRig::flow(false, 17, false));
     later[6] = 0;
     later[7] = 3;
     CHECK(rig.from_outside(false, later) == "acl_default");
 }
 
 TEST_CASE("icmp errors: one about a reply goes the other way, and none changes the session", "[memo]") {
-    Rig rig;
+    ErrorRig rig;
     for (const bool v6 : {false, true}) {
         for (const std::uint8_t proto : kProtocols) {
             const session::HotEntry before = rig.entry(v6, proto);
             rig.runner.advance(*rig.snapshot, 0.5);
-            CHECK(rig.from_outside(v6, Rig::quote(Rig::flow(v6, proto, false))) == "passes");
-            CHECK(rig.fate({rig.builder.port("inside"), Rig::error(v6, Rig::quote(Rig::flow(v6, proto, true)), kMacs[0],
-                                                                   v6 ? "2001:db8:a::9" : "10.0.0.9",
-                                                                   v6 ? "2001:db8:b::9" : "10.0.1.9")}) == "passes");
+            CHECK(rig.from_outside(v6, ErrorRig::quote(ErrorRig::flow(v6, proto, false))) == "passes");
+            CHECK(rig.fate({rig.builder.port("inside"),
+                            ErrorRig::error(v6, ErrorRig::quote(ErrorRig::flow(v6, proto, true)), kMacs[0],
+                                            v6 ? "2001:db8:a::9" : "10.0.0.9", v6 ? "2001:db8:b::9" : "10.0.1.9")}) ==
+                  "passes");
             const session::HotEntry after = rig.entry(v6, proto);
             CHECK(after.state() == before.state());
             CHECK(after.last_seen == before.last_seen);
@@ -222,12 +227,12 @@ TEST_CASE("icmp errors: one about a reply goes the other way, and none changes t
 }
 
 TEST_CASE("icmp errors: a policy that turns against the session turns against its errors", "[memo]") {
-    Rig rig;
+    ErrorRig rig;
     rig.snapshot = rig.builder.build(config_text("deny"));
-    CHECK(rig.from_outside(false, Rig::quote(Rig::flow(false, 17, false))) == "acl_deny");
-    CHECK(rig.fate({rig.builder.port("inside"), Rig::flow(false, 17, false)}) == "acl_deny");
+    CHECK(rig.from_outside(false, ErrorRig::quote(ErrorRig::flow(false, 17, false))) == "acl_deny");
+    CHECK(rig.fate({rig.builder.port("inside"), ErrorRig::flow(false, 17, false)}) == "acl_deny");
     rig.snapshot = rig.builder.build(config_text("permit"));
-    CHECK(rig.from_outside(false, Rig::quote(Rig::flow(false, 17, false))) == "passes");
+    CHECK(rig.from_outside(false, ErrorRig::quote(ErrorRig::flow(false, 17, false))) == "passes");
 }
 
 }  // namespace cachewire

@@ -7,6 +7,7 @@
 
 #include "support/catch.h"
 #include "support/packet_builder.h"
+#include "support/parsed.h"
 #include "support/random.h"
 
 namespace cachewire {
@@ -15,11 +16,11 @@ namespace {
 using control::FedVia;
 using control::KernelRoute;
 using control::KernelRoutes;
+using test::prefix;
 
-net::Prefix prefix(const char* text) { return net::parse_prefix(text)->prefix; }
 FedVia via(std::uint16_t interface, const char* address) { return {interface, test::address(address), 1}; }
 
-struct Rig {
+struct KernelRig {
     std::map<net::Prefix, std::vector<FedVia>> force;
     unsigned changes = 0;
     KernelRoutes routes{[this](const net::Prefix& p, const std::vector<FedVia>* v) {
@@ -33,7 +34,7 @@ struct Rig {
 };
 
 TEST_CASE("kernel routes: the least metric is in force", "[control]") {
-    Rig rig;
+    KernelRig rig;
     const net::Prefix p = prefix("192.0.2.0/24");
     rig.routes.set({p, 100, {via(1, "10.0.0.1")}});
     CHECK(rig.force[p] == std::vector{via(1, "10.0.0.1")});
@@ -52,7 +53,7 @@ TEST_CASE("kernel routes: the least metric is in force", "[control]") {
 }
 
 TEST_CASE("kernel routes: one next hop of several can go", "[control]") {
-    Rig rig;
+    KernelRig rig;
     const net::Prefix p = prefix("2001:db8::/32");
     rig.routes.set({p, 1, {via(1, "fe80::1"), via(2, "fe80::2")}});
     rig.routes.withdraw({p, 1, {via(1, "fe80::1")}});
@@ -67,7 +68,7 @@ TEST_CASE("kernel routes: one next hop of several can go", "[control]") {
 TEST_CASE("kernel routes: after a resync there is what it saw, and only changes are told", "[control]") {
     INFO("seed " << test::seed());
     auto random = test::random_engine();
-    Rig rig;
+    KernelRig rig;
     std::map<std::pair<net::Prefix, std::uint32_t>, KernelRoute> kernel;
     const auto any_route = [&] {
         KernelRoute route;

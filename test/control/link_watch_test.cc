@@ -8,7 +8,7 @@ namespace {
 
 using control::LinkPair;
 
-struct Rig {
+struct WatchRig {
     std::array<std::optional<bool>, 2> links = {true, true};
     LinkPair pair;
     std::uint64_t now_ms = 1000;
@@ -24,7 +24,7 @@ struct Rig {
 };
 
 TEST_CASE("link pair: the other side goes down with one, and comes back with it", "[control]") {
-    Rig rig;
+    WatchRig rig;
     CHECK(rig.look().empty());
     rig.links[0] = false;
     CHECK(rig.look() == "b down");
@@ -39,7 +39,7 @@ TEST_CASE("link pair: the other side goes down with one, and comes back with it"
 }
 
 TEST_CASE("link pair: both gone at once come back one after the other", "[control]") {
-    Rig rig;
+    WatchRig rig;
     rig.links = {false, false};
     CHECK(rig.look() == "b down");
     rig.links[0] = true;
@@ -51,7 +51,7 @@ TEST_CASE("link pair: both gone at once come back one after the other", "[contro
 }
 
 TEST_CASE("link pair: what can't be read changes nothing", "[control]") {
-    Rig rig;
+    WatchRig rig;
     rig.links[0] = std::nullopt;
     CHECK(rig.look().empty());
     rig.links[1] = false;

@@ -10,7 +10,8 @@ namespace {
 using test::Arrival;
 using test::PacketBuilder;
 
-constexpr net::Mac kInside{{2, 0, 0, 0, 0, 1}}, kOutside{{2, 0, 0, 0, 0, 2}};
+using test::kInside;
+using test::kOutside;
 
 std::string config_text(const std::string& tenant, const std::string& list, const std::string& sessions = "") {
     return "version: 1\n" + sessions + R"(ports:
@@ -34,12 +35,12 @@ acl:
 const std::string kStateful = "stateful: true, rules: [{action: permit, in: lan, proto: udp}]";
 const std::string kStatefulDeny = "stateful: true, rules: [{action: deny, in: lan, proto: udp}]";
 
-struct Rig {
+struct EdgeRig {
     test::Builder builder{{{"inside", {0, 1, kInside}}, {"outside", {1, 1, kOutside}}}};
     std::unique_ptr<pipeline::Snapshot> snapshot;
     test::Runner runner;
 
-    explicit Rig(const std::string& text) : snapshot(builder.build(text)) {}
+    explicit EdgeRig(const std::string& text) : snapshot(builder.build(text)) {}
     Arrival udp(bool reply = false, std::uint16_t port = 1000) const {
         if (reply)
             return {builder.port("outside"),
@@ -65,7 +66,7 @@ struct Rig {
 }  // namespace
 
 TEST_CASE("memo: 65536 changes of policy and routes later an idle session is still stale", "[memo]") {
-    Rig rig(config_text("", kStateful, "sessions: {timeouts: {established_udp: 1d}}\n"));
+    EdgeRig rig(config_text("", kStateful, "sessions: {timeouts: {established_udp: 1d}}\n"));
     CHECK(rig.send(rig.udp()) == "passes");
     CHECK(rig.send(rig.udp(true)) == "passes");
     const std::uint64_t stale = rig.memo().stale.read();
@@ -95,7 +96,7 @@ TEST_CASE("memo: 65536 reloads that change the tenant's list later an idle sessi
     };
     // No list changes, so none is compiled again; the tenant's does, which moves the generation.
     const config::Config configs[] = {with_list("edge"), with_list("wider")}, shut = with_list("shut");
-    Rig rig(text);
+    EdgeRig rig(text);
     CHECK(rig.send(rig.udp()) == "passes");
     CHECK(rig.send(rig.udp(true)) == "passes");
     const std::uint16_t generation = rig.tenant().policy_generation;
@@ -117,7 +118,7 @@ TEST_CASE("memo: 65536 reloads that change a route later an idle session looks i
     there.replace(there.find("via: 10.0.1.9}"), 14, "via: 10.0.1.10}");
     // Each of the two differs from the one before, so each moves the generation; the walk sees one entry in between.
     const config::Config configs[] = {test::config_of(here), test::config_of(there)};
-    Rig rig(here);
+    EdgeRig rig(here);
     const auto to_mac = [&](const char* mac) {
         return rig.runner.run_one(*rig.snapshot, rig.udp()).find(mac) != std::string::npos;
     };
@@ -138,7 +139,7 @@ TEST_CASE("memo: 65536 reloads that change a route later an idle session looks i
 }
 
 TEST_CASE("memo: without an outcome index left sessions are judged at each packet, rightly", "[memo]") {
-    Rig rig(config_text("", kStateful));
+    EdgeRig rig(config_text("", kStateful));
     rig.runner.worker->outcomes = session::OutcomeTable(1);
     REQUIRE(rig.runner.worker->outcomes.intern({.permit = true, .traffic_class = 7}) == 0);  // the one there is
     CHECK(rig.send(rig.udp()) == "passes");
@@ -158,7 +159,7 @@ TEST_CASE("memo: without an outcome index left sessions are judged at each packe
 }
 
 TEST_CASE("memo: a check finds a wrong verdict and a wrong next hop, counts them and puts them right", "[memo]") {
-    Rig rig(config_text("", kStateful));
+    EdgeRig rig(config_text("", kStateful));
     rig.snapshot->shadow_check = 1;
     CHECK(rig.send(rig.udp()) == "passes");
     CHECK(rig.send(rig.udp()) == "passes");
@@ -178,7 +179,7 @@ TEST_CASE("memo: a check finds a wrong verdict and a wrong next hop, counts them
 }
 
 TEST_CASE("memo: one in N hits is checked", "[memo]") {
-    Rig rig(config_text("", kStateful));
+    EdgeRig rig(config_text("", kStateful));
     rig.snapshot->shadow_check = 10;
     for (int i = 0; i < 101; ++i) CHECK(rig.send(rig.udp()) == "passes");
     CHECK(rig.memo().shadow_checked.read() == 10);
@@ -189,9 +190,10 @@ TEST_CASE("memo: one in N hits is checked", "[memo]") {
 TEST_CASE("memo: of a stateless list it speaks only for packets that agree with the session's first one", "[memo]") {
     for (const std::string sessions : {"cache", "none"}) {
         INFO(sessions);
-        Rig rig(config_text(", sessions: " + sessions,
-                            "rules: [{action: deny, dscp: ef}, {action: deny, in: wan}, {action: permit, proto: tcp, "
-                            "tcp_flags: \"ack/ack\"}]"));
+        EdgeRig rig(
+            config_text(", sessions: " + sessions,
+                        "rules: [{action: deny, dscp: ef}, {action: deny, in: wan}, {action: permit, proto: tcp, "
+                        "tcp_flags: \"ack/ack\"}]"));
         CHECK(rig.send(rig.tcp(16)) == "passes");
         CHECK(rig.send(rig.tcp(16)) == "passes");
         CHECK(rig.send(rig.tcp(2)) == "acl_default");
@@ -214,7 +216,7 @@ TEST_CASE("memo: what a new policy means for old sessions is the configuration's
         for (const bool memoize : {true, false}) {
             INFO(c.choice << (memoize ? "" : ", memo off"));
             const std::string settings = fmt::format("sessions: {{on_policy_change: {}}}\n", c.choice);
-            Rig rig(config_text("", kStateful, settings));
+            EdgeRig rig(config_text("", kStateful, settings));
             CHECK(rig.send(rig.udp()) == "passes");
             CHECK(rig.send(rig.udp(false, 1001)) == "passes");
             CHECK(rig.send(rig.udp(true, 1001)) == "passes");
@@ -230,7 +232,7 @@ TEST_CASE("memo: what a new policy means for old sessions is the configuration's
 
 // Counters by tenant apart, each looked-up packet is in one of the first eight.
 TEST_CASE("memo: the counters add up to the packets that were looked up", "[memo]") {
-    Rig rig(config_text("", kStateful));
+    EdgeRig rig(config_text("", kStateful));
     unsigned sent = 0;
     for (unsigned i = 0; i < 50; ++i) {
         rig.snapshot->memoize = i % 10 != 3;

@@ -25,6 +25,9 @@
 
 namespace cachewire::test {
 
+// Of the two ports that most configurations here have.
+inline constexpr net::Mac kInside{{2, 0, 0, 0, 0, 1}}, kOutside{{2, 0, 0, 0, 0, 2}};
+
 struct Arrival {
     std::uint16_t port = 0;  // index in the snapshot
     Bytes frame{};

@@ -19,14 +19,14 @@ NeighborKey host(std::uint32_t n, std::uint16_t interface = 0) {
 }
 
 // A table and a clock; what it wants done is counted as time passes.
-struct Rig {
+struct NeighborRig {
     NeighborTable table;
     std::uint64_t now = 1000;
     unsigned group = 0, alone = 0, bound = 0, unbound = 0, failed = 0;
     net::Mac last{};
 
-    Rig() = default;
-    explicit Rig(const NeighborTable::Limits& limits) : table(limits) {}
+    NeighborRig() = default;
+    explicit NeighborRig(const NeighborTable::Limits& limits) : table(limits) {}
 
     void count() {
         for (const NeighborAction& action : table.take_actions()) {
@@ -58,7 +58,7 @@ struct Rig {
 };
 
 TEST_CASE("neighbors: the first packet asks, an answer binds", "[neighbor]") {
-    Rig rig;
+    NeighborRig rig;
     CHECK(rig.need(host(1)) == Need::waiting);
     CHECK(rig.group == 1);
     CHECK(rig.need(host(1)) == Need::waiting);
@@ -75,7 +75,7 @@ TEST_CASE("neighbors: the first packet asks, an answer binds", "[neighbor]") {
 }
 
 TEST_CASE("neighbors: silence fails after three questions, and is asked again when somebody needs it", "[neighbor]") {
-    Rig rig;
+    NeighborRig rig;
     rig.need(host(1));
     rig.pass(3500);
     CHECK(rig.group == 3);
@@ -93,7 +93,7 @@ TEST_CASE("neighbors: silence fails after three questions, and is asked again wh
 }
 
 TEST_CASE("neighbors: one that stays is asked alone once in a while and never unbound", "[neighbor]") {
-    Rig rig;
+    NeighborRig rig;
     rig.need(host(1));
     rig.reply(host(1));
     for (int round = 0; round < 10; ++round) {
@@ -111,7 +111,7 @@ TEST_CASE("neighbors: one that stays is asked alone once in a while and never un
 }
 
 TEST_CASE("neighbors: one that went is asked alone, then by all, then unbound", "[neighbor]") {
-    Rig rig;
+    NeighborRig rig;
     rig.need(host(1));
     rig.reply(host(1));
     for (int i = 0; i < 1500 && rig.unbound == 0; ++i) rig.pass(100);
@@ -123,7 +123,7 @@ TEST_CASE("neighbors: one that went is asked alone, then by all, then unbound", 
 }
 
 TEST_CASE("neighbors: a gateway that fails is asked for all the time and comes back with another MAC", "[neighbor]") {
-    Rig rig;
+    NeighborRig rig;
     rig.table.set_wanted({host(1)}, rig.now);
     rig.count();
     CHECK(rig.group == 1);
@@ -146,7 +146,7 @@ TEST_CASE("neighbors: a gateway that fails is asked for all the time and comes b
 }
 
 TEST_CASE("neighbors: behind a link that was away all are asked for at once, and serve until they fail", "[neighbor]") {
-    Rig rig;
+    NeighborRig rig;
     const auto on_interface_0 = [](const NeighborKey& key) { return key.interface == 0; };
     rig.need(host(1));
     rig.reply(host(1));
@@ -180,7 +180,7 @@ TEST_CASE("neighbors: behind a link that was away all are asked for at once, and
 }
 
 TEST_CASE("neighbors: questions that went nowhere are asked again at once when the link is there", "[neighbor]") {
-    Rig rig;
+    NeighborRig rig;
     rig.need(host(1));
     rig.pass(2500);
     CHECK(rig.group == 3);
@@ -193,7 +193,7 @@ TEST_CASE("neighbors: questions that went nowhere are asked again at once when t
 }
 
 TEST_CASE("neighbors: a gateway that has failed is asked for at once when its link is back", "[neighbor]") {
-    Rig rig;
+    NeighborRig rig;
     rig.table.set_wanted({host(1)}, rig.now);
     rig.pass(4500);
     REQUIRE(rig.phase(host(1)) == Phase::failed);
@@ -204,7 +204,7 @@ TEST_CASE("neighbors: a gateway that has failed is asked for at once when its li
 }
 
 TEST_CASE("neighbors: a full table is asked for in half a second, not in one burst", "[neighbor]") {
-    Rig rig;
+    NeighborRig rig;
     for (std::uint32_t n = 1; n <= 4000; ++n) {
         rig.table.hear(host(n), {.mac = kMac, .creates = true}, rig.now);
         rig.count();
@@ -235,14 +235,14 @@ TEST_CASE("neighbors: what changes an entry is what RFC 4861 7.2.5 lets change i
              Case{"unsolicited without an address", {std::nullopt, false, true, false}, kMac, Phase::reachable},
          }) {
         INFO(c.what);
-        Rig rig;
+        NeighborRig rig;
         rig.need(host(1));
         rig.reply(host(1));
         rig.table.hear(host(1), c.word, rig.now);
         CHECK(rig.table.find(host(1))->mac == c.mac);
         CHECK(rig.phase(host(1)) == c.phase);
     }
-    Rig rig;
+    NeighborRig rig;
     rig.table.hear(host(1), {kMac, true, true, false}, rig.now);
     CHECK(rig.table.all().empty());  // nobody asked
     rig.table.hear(host(1), {kMac, false, true, true}, rig.now);
@@ -253,7 +253,7 @@ TEST_CASE("neighbors: what changes an entry is what RFC 4861 7.2.5 lets change i
 }
 
 TEST_CASE("neighbors: permanent ones never change by what is heard, and go with the file", "[neighbor]") {
-    Rig rig;
+    NeighborRig rig;
     rig.table.set_permanent({{host(1), kMac}}, rig.now);
     rig.count();
     CHECK(rig.bound == 1);
@@ -279,7 +279,7 @@ TEST_CASE("neighbors: permanent ones never change by what is heard, and go with 
 }
 
 TEST_CASE("neighbors: a scan fills a bounded part of the table and pushes nobody out", "[neighbor]") {
-    Rig rig({.entries = 100, .unresolved = 20});
+    NeighborRig rig({.entries = 100, .unresolved = 20});
     for (std::uint32_t n = 0; n < 60; ++n) {
         rig.need(host(n));
         rig.reply(host(n));
@@ -296,7 +296,7 @@ TEST_CASE("neighbors: a scan fills a bounded part of the table and pushes nobody
 }
 
 TEST_CASE("neighbors: a full table lets go whoever was silent for longest, and never a gateway", "[neighbor]") {
-    Rig rig({.entries = 50, .unresolved = 10});
+    NeighborRig rig({.entries = 50, .unresolved = 10});
     rig.table.set_wanted({host(9999)}, rig.now);
     rig.reply(host(9999));
     for (std::uint32_t n = 0; n < 200; ++n) {

@@ -21,8 +21,8 @@ acl:
       {action: deny, proto: udp, dst_ports: 53, out: b}, {action: permit, in: a}, {action: permit, in: c}]}
 )";
 
-struct Rig {
-    Rig() : builder(infos()) {}
+struct PairRig {
+    PairRig() : builder(infos()) {}
     static std::map<std::string, control::PortInfo> infos() {
         std::map<std::string, control::PortInfo> ports;
         for (std::uint16_t i = 0; i < 4; ++i)
@@ -54,7 +54,7 @@ Bytes udp(const char* src, const char* dst, std::uint16_t from, std::uint16_t to
     return packet.udp(from, to).payload(20).bytes();
 }
 
-TEST_CASE_METHOD(Rig, "pair: frames leave by the other port as they came, with and without a memo", "[control]") {
+TEST_CASE_METHOD(PairRig, "pair: frames leave by the other port as they came, with and without a memo", "[control]") {
     const auto snapshot = builder.build(std::string(kHead) + kPairs);
     for (const auto& [src, dst] : {std::pair("10.0.0.1", "10.0.0.2"), std::pair("2001:db8::1", "2001:db8::2")}) {
         const Bytes out = udp(src, dst, 1000, 2000, 1), back = udp(dst, src, 2000, 1000, 1);
@@ -75,7 +75,7 @@ TEST_CASE_METHOD(Rig, "pair: frames leave by the other port as they came, with a
           to("d", udp("10.0.0.1", "10.0.0.2", 1001, 53)));
 }
 
-TEST_CASE_METHOD(Rig, "pair: what is no IP passes or is dropped as the pair says", "[control]") {
+TEST_CASE_METHOD(PairRig, "pair: what is no IP passes or is dropped as the pair says", "[control]") {
     const auto snapshot = builder.build(std::string(kHead) + kPairs);
     Bytes frame(64, 0xab);
     frame[12] = 0x08, frame[13] = 0x06;
@@ -87,7 +87,7 @@ TEST_CASE_METHOD(Rig, "pair: what is no IP passes or is dropped as the pair says
     CHECK(send(*snapshot, "a", Bytes(13, 1)) == "frame_short");
 }
 
-TEST_CASE_METHOD(Rig, "pair: a reload that makes a router of it leaves no packet on the old way", "[control]") {
+TEST_CASE_METHOD(PairRig, "pair: a reload that makes a router of it leaves no packet on the old way", "[control]") {
     const auto pair = builder.build(std::string(kHead) + R"(
 tenants: [{name: line, id: 1, match: [{port: a}, {port: b}], sessions: track}]
 cross_connects: [{name: first, ports: [a, b]}]
@@ -101,7 +101,7 @@ neighbors: [{tenant: line, address: 10.0.1.9, mac: "02:00:00:00:01:09"}]
 )");
     CHECK(send(*router, "a", out) == "foreign_mac");
     Bytes ours = out;
-    std::copy_n(Rig::infos()["a"].mac.bytes.begin(), 6, ours.begin());
+    std::copy_n(PairRig::infos()["a"].mac.bytes.begin(), 6, ours.begin());
     const std::string routed = send(*router, "a", ours);
     CHECK(routed.starts_with(fmt::format("to {}: 02 00 00 00 01 09", builder.port("b"))));
     const auto again = builder.build(std::string(kHead) + R"(

@@ -15,8 +15,8 @@ using namespace cachewire::control;
 
 namespace {
 
-struct Rig {
-    explicit Rig(const char* device) {
+struct PortsRig {
+    explicit PortsRig(const char* device) {
         test::ensure_eal();
         static rte_mempool* pool = port::make_mempool("ports_test", 4095, 64, 2176, SOCKET_ID_ANY);
         port::PortConfig config;
@@ -52,14 +52,14 @@ bool known(const char* device) {
 }  // namespace
 
 TEST_CASE("port watch: a device that stays is left alone", "[ports]") {
-    Rig rig("net_null70");
+    PortsRig rig("net_null70");
     for (int i = 0; i < 20; ++i) rig.look();
     CHECK(rig.published.empty());
     CHECK(rig.ports[0]->is_open());
 }
 
 TEST_CASE("port watch: detached before it is closed, opened before it is attached", "[ports]") {
-    Rig rig("net_null71");
+    PortsRig rig("net_null71");
     for (unsigned round = 0; round < 3; ++round) {
         rig.remove_device("net_null71");
         rig.published.clear();
@@ -74,7 +74,7 @@ TEST_CASE("port watch: detached before it is closed, opened before it is attache
 }
 
 TEST_CASE("port watch: while a worker may still use it the device stays open", "[ports]") {
-    Rig rig("net_null72");
+    PortsRig rig("net_null72");
     rig.workers_follow = false;
     rig.remove_device("net_null72");
     for (int i = 0; i < 5; ++i) rig.look();

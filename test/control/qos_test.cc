@@ -14,7 +14,8 @@ namespace {
 using test::Arrival;
 using test::PacketBuilder;
 
-constexpr net::Mac kInside{{2, 0, 0, 0, 0, 1}}, kOutside{{2, 0, 0, 0, 0, 2}};
+using test::kInside;
+using test::kOutside;
 constexpr const char* kGateway = "02 00 00 00 00 19";  // 10.0.1.9, where the routes lead
 constexpr const char* kDetour = "02 00 00 00 00 20";   // 10.0.1.10
 constexpr const char* kHost = "02 00 00 00 00 09";     // 10.0.0.9

@@ -13,7 +13,8 @@ namespace {
 using test::Arrival;
 using test::PacketBuilder;
 
-constexpr net::Mac kInside{{2, 0, 0, 0, 0, 1}}, kOutside{{2, 0, 0, 0, 0, 2}};
+using test::kInside;
+using test::kOutside;
 
 std::string config_text(const std::string& tenant, const std::string& acl) {
     return "version: 1\n"
@@ -35,13 +36,13 @@ constexpr const char* kRules =
     "rules: [{name: dns, action: permit, proto: udp, dst_ports: 53}, {name: no-ntp, action: deny, proto: udp, "
     "dst_ports: 123}]";
 
-struct Rig {
+struct HitsRig {
     control::SnapshotBuilder builder{{{"inside", {0, 1, kInside}}, {"outside", {1, 1, kOutside}}}, {}, -1};
     std::unique_ptr<pipeline::Snapshot> snapshot;
     config::Config config;
     test::Runner runner;
 
-    explicit Rig(const std::string& text) {
+    explicit HitsRig(const std::string& text) {
         test::ensure_eal();
         builder.rule_hits().add_worker(runner.worker->rules);
         load(text);
@@ -77,7 +78,7 @@ struct Rig {
 }  // namespace
 
 TEST_CASE("rule hits: a stateful list counts both directions for the rule that let the session in", "[hits]") {
-    Rig rig(config_text("", std::string("stateful: true, ") + kRules));
+    HitsRig rig(config_text("", std::string("stateful: true, ") + kRules));
     for (int i = 0; i < 4; ++i) CHECK(rig.udp(53) == "passes");
     for (int i = 0; i < 3; ++i) CHECK(rig.udp(53, true) == "passes");
     for (int i = 0; i < 2; ++i) CHECK(rig.udp(123) == "acl_deny");
@@ -94,7 +95,7 @@ TEST_CASE("rule hits: without sessions and without a memo the same packets count
     for (const char* tenant : {", sessions: none", ", sessions: cache", ", sessions: track"}) {
         for (const bool memoize : {true, false}) {
             INFO(tenant << " memoize " << memoize);
-            Rig rig(config_text(tenant, std::string("default: permit, ") + kRules));
+            HitsRig rig(config_text(tenant, std::string("default: permit, ") + kRules));
             rig.snapshot->memoize = memoize;
             for (int i = 0; i < 4; ++i) CHECK(rig.udp(53) == "passes");
             for (int i = 0; i < 3; ++i) CHECK(rig.udp(53, true) == "passes");  // judged alone: the default
@@ -108,7 +109,7 @@ TEST_CASE("rule hits: without sessions and without a memo the same packets count
 
 TEST_CASE("rule hits: over reloads a rule that stays goes on counting, one that goes is forgotten", "[hits]") {
     const std::string tenant = ", sessions: track";
-    Rig rig(config_text(tenant, std::string("stateful: true, ") + kRules));
+    HitsRig rig(config_text(tenant, std::string("stateful: true, ") + kRules));
     for (int i = 0; i < 4; ++i) CHECK(rig.udp(53) == "passes");
     CHECK(rig.udp(123) == "acl_deny");
     // Before the session's counts have been flushed.
@@ -129,7 +130,7 @@ TEST_CASE("rule hits: over reloads a rule that stays goes on counting, one that 
 }
 
 TEST_CASE("rule hits: numbers are used again when no session holds them", "[hits]") {
-    Rig rig(config_text("", std::string("stateful: true, ") + kRules));
+    HitsRig rig(config_text("", std::string("stateful: true, ") + kRules));
     CHECK(rig.udp(53) == "passes");
     std::uint32_t highest = 0;
     for (int i = 0; i < 200; ++i) {
@@ -146,7 +147,7 @@ TEST_CASE("rule hits: numbers are used again when no session holds them", "[hits
 }
 
 TEST_CASE("rule hits: a list that is given up mid-way leaves the counts as they were", "[hits]") {
-    Rig rig(config_text("", std::string("stateful: true, ") + kRules));
+    HitsRig rig(config_text("", std::string("stateful: true, ") + kRules));
     CHECK(rig.udp(53) == "passes");
     const auto empty = test::config_of(config_text("", "rules: []"));
     for (int i = 0; i < 50; ++i) rig.builder.begin(empty, 2).reset();
@@ -156,7 +157,7 @@ TEST_CASE("rule hits: a list that is given up mid-way leaves the counts as they 
 
 TEST_CASE("acl: a rule on the egress follows the routes, for sessions too", "[hits]") {
     const std::string acl = "stateful: true, rules: [{name: out, action: permit, in: lan, out: wan}]";
-    Rig rig(config_text("", acl));
+    HitsRig rig(config_text("", acl));
     CHECK(rig.udp(53) == "passes");
     CHECK(rig.udp(53, true) == "passes");
     CHECK(rig.udp(53, true, 1001) == "acl_default");  // from wan to lan

@@ -25,7 +25,7 @@
 namespace cachewire {
 namespace {
 
-const char* const kConfig = R"(version: 1
+const char* const kTwoPorts = R"(version: 1
 ports:
   - {name: west, device: "net_ring_w"}
   - {name: east, device: "net_ring_e"}
@@ -54,7 +54,7 @@ struct Bench {
           east(*shared_port("east")),
           builder({{"west", {west.id(), 1, test::kRouterMac}}, {"east", {east.id(), 1, kEastMac}}}, {}, -1),
           publisher(1) {
-        config = test::config_of(kConfig);
+        config = test::config_of(kTwoPorts);
         auto pass = builder.begin(config, 1);
         builder.complete(*pass);
         publisher.publish(builder.commit(std::move(pass)));

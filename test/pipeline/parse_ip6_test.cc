@@ -16,7 +16,7 @@ PacketBuilder ip6(const test::Ip6Fields& fields = {}, const char* src = "2001:db
     return builder;
 }
 
-Bytes udp_after(PacketBuilder builder) { return builder.udp(1000, 53).payload(10).bytes(); }
+Bytes with_udp(PacketBuilder builder) { return builder.udp(1000, 53).payload(10).bytes(); }
 
 // n destination-options headers of 8 bytes.
 PacketBuilder chain(unsigned n) {
@@ -53,7 +53,7 @@ TEST_CASE("parse: broken IPv6 headers are dropped, each by its reason", "[parse]
     const auto length = [](std::uint16_t payload) {
         test::Ip6Fields fields;
         fields.payload_length = payload;
-        return udp_after(ip6(fields));  // 18 bytes of payload
+        return with_udp(ip6(fields));  // 18 bytes of payload
     };
     test::Ip6Fields jumbo;
     jumbo.payload_length = 0;
@@ -62,8 +62,8 @@ TEST_CASE("parse: broken IPv6 headers are dropped, each by its reason", "[parse]
         {"payload one byte over the frame", length(19), DropReason::ip6_payload_length},
         {"payload 65535", length(65535), DropReason::ip6_payload_length},
         {"payload 0", length(0), DropReason::l4_truncated},
-        {"jumbogram", udp_after(ip6(jumbo).hop_by_hop({0xc2, 4, 0, 1, 0, 0})), DropReason::ip6_payload_length},
-        {"jumbo option beside a length", udp_after(ip6().hop_by_hop({0xc2, 4, 0, 1, 0, 0})),
+        {"jumbogram", with_udp(ip6(jumbo).hop_by_hop({0xc2, 4, 0, 1, 0, 0})), DropReason::ip6_payload_length},
+        {"jumbo option beside a length", with_udp(ip6().hop_by_hop({0xc2, 4, 0, 1, 0, 0})),
          DropReason::ip6_payload_length},
         {"no next header", ip6().bytes(), std::nullopt},
         {"no next header, bytes behind", ip6().payload(20).bytes(), std::nullopt},
@@ -72,10 +72,10 @@ TEST_CASE("parse: broken IPv6 headers are dropped, each by its reason", "[parse]
         if (version == 6) continue;
         test::Ip6Fields fields;
         fields.version = static_cast<std::uint8_t>(version);
-        cases.push_back({"version " + std::to_string(version), udp_after(ip6(fields)), DropReason::ip6_version});
+        cases.push_back({"version " + std::to_string(version), with_udp(ip6(fields)), DropReason::ip6_version});
     }
     for (std::size_t bytes = 0; bytes < 40; ++bytes)
-        cases.push_back({"only " + std::to_string(bytes) + " bytes of it", test::cut(udp_after(ip6()), 14 + bytes),
+        cases.push_back({"only " + std::to_string(bytes) + " bytes of it", test::cut(with_udp(ip6()), 14 + bytes),
                          DropReason::ip6_truncated});
     test::check_drops(cases);
     CHECK(test::parse(ip6().bytes()).parsed.l4_offset == 0);
@@ -127,7 +127,7 @@ TEST_CASE("parse: upper layers are found behind every order of extension headers
     };
     for (const auto& c : cases) {
         INFO(c.what);
-        const auto result = test::parse(udp_after(c.builder));
+        const auto result = test::parse(with_udp(c.builder));
         CHECK(test::name_of(result.drop) == "passes");
         CHECK(result.parsed.l4_offset == c.l4_offset);
         CHECK(result.key.match_flags == c.match_flags);
@@ -167,16 +167,16 @@ TEST_CASE("parse: an extension header longer than its packet is dropped without 
 TEST_CASE("parse: eight extension headers and 256 bytes of them are the limit", "[parse]") {
     for (unsigned n = 1; n <= 40; ++n) {
         INFO(n << " destination options");
-        const auto result = test::parse(udp_after(chain(n)));
+        const auto result = test::parse(with_udp(chain(n)));
         CHECK(test::name_of(result.drop) == (n <= 8 ? "passes" : "ip6_extension_limit"));
     }
     test::check_drops({
-        {"256 bytes", udp_after(ip6().destination_options(Bytes(254))), std::nullopt},
-        {"264 bytes", udp_after(ip6().destination_options(Bytes(262))), DropReason::ip6_extension_limit},
-        {"8 + 248 bytes", udp_after(ip6().hop_by_hop().destination_options(Bytes(246))), std::nullopt},
-        {"8 + 256 bytes", udp_after(ip6().hop_by_hop().destination_options(Bytes(254))),
+        {"256 bytes", with_udp(ip6().destination_options(Bytes(254))), std::nullopt},
+        {"264 bytes", with_udp(ip6().destination_options(Bytes(262))), DropReason::ip6_extension_limit},
+        {"8 + 248 bytes", with_udp(ip6().hop_by_hop().destination_options(Bytes(246))), std::nullopt},
+        {"8 + 256 bytes", with_udp(ip6().hop_by_hop().destination_options(Bytes(254))),
          DropReason::ip6_extension_limit},
-        {"256 bytes and one more header", udp_after(ip6().hop_by_hop(Bytes(254)).fragment(0, false)),
+        {"256 bytes and one more header", with_udp(ip6().hop_by_hop(Bytes(254)).fragment(0, false)),
          DropReason::ip6_extension_limit},
         {"headers that end with the packet", ip6().destination_options(Bytes(254)).bytes(), std::nullopt},
         {"ninth header cut short", chain(8).payload(0).bytes(), std::nullopt},
@@ -185,18 +185,18 @@ TEST_CASE("parse: eight extension headers and 256 bytes of them are the limit", 
 
 TEST_CASE("parse: hop-by-hop stands first, routing type 0 and a second fragment header nowhere", "[parse]") {
     test::check_drops({
-        {"hop-by-hop after destination options", udp_after(ip6().destination_options().hop_by_hop()),
+        {"hop-by-hop after destination options", with_udp(ip6().destination_options().hop_by_hop()),
          DropReason::ip6_extension_order},
-        {"two hop-by-hop headers", udp_after(ip6().hop_by_hop().hop_by_hop()), DropReason::ip6_extension_order},
-        {"hop-by-hop in an atomic fragment", udp_after(ip6().fragment(0, false).hop_by_hop()),
+        {"two hop-by-hop headers", with_udp(ip6().hop_by_hop().hop_by_hop()), DropReason::ip6_extension_order},
+        {"hop-by-hop in an atomic fragment", with_udp(ip6().fragment(0, false).hop_by_hop()),
          DropReason::ip6_extension_order},
-        {"two fragment headers", udp_after(ip6().fragment(0, false).fragment(0, false)),
+        {"two fragment headers", with_udp(ip6().fragment(0, false).fragment(0, false)),
          DropReason::ip6_extension_order},
         {"second fragment header with an offset", ip6().fragment(0, true).fragment(9, false).payload(16).bytes(),
          DropReason::ip6_extension_order},
-        {"routing type 0", udp_after(ip6().routing(0, 1, Bytes(20))), DropReason::ip6_routing_header},
-        {"routing type 0, no segments left", udp_after(ip6().routing(0, 0, Bytes(20))), DropReason::ip6_routing_header},
-        {"routing type 0 behind others", udp_after(ip6().hop_by_hop().destination_options().routing(0, 1, Bytes(20))),
+        {"routing type 0", with_udp(ip6().routing(0, 1, Bytes(20))), DropReason::ip6_routing_header},
+        {"routing type 0, no segments left", with_udp(ip6().routing(0, 0, Bytes(20))), DropReason::ip6_routing_header},
+        {"routing type 0 behind others", with_udp(ip6().hop_by_hop().destination_options().routing(0, 1, Bytes(20))),
          DropReason::ip6_routing_header},
     });
 }
@@ -281,9 +281,9 @@ TEST_CASE("parse: IPv6 martians are dropped at the edges of each block", "[parse
     };
     for (const auto& c : cases) {
         INFO(c.address);
-        CHECK(test::name_of(test::parse(udp_after(ip6({}, c.address, "2001:db8:1::1"))).drop) ==
+        CHECK(test::name_of(test::parse(with_udp(ip6({}, c.address, "2001:db8:1::1"))).drop) ==
               test::name_of(c.as_source));
-        CHECK(test::name_of(test::parse(udp_after(ip6({}, "2001:db8::1", c.address))).drop) ==
+        CHECK(test::name_of(test::parse(with_udp(ip6({}, "2001:db8::1", c.address))).drop) ==
               test::name_of(c.as_destination));
     }
 }

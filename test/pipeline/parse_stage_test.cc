@@ -24,8 +24,8 @@ struct FromTest {
 };
 using Tested = pipeline::PipelineAfter<FromTest::kWrites, pipeline::stages::Parse>;
 
-struct Rig {
-    Rig() {
+struct ParseRig {
+    ParseRig() {
         test::test_pool();
         worker->tenants = std::vector<pipeline::TenantCounters>(16);
         snapshot.ports = {test::parse_port()};
@@ -60,7 +60,7 @@ struct Outcome {
     Bytes bytes;
 };
 
-Outcome run_one(Rig& rig, MbufPtr mbuf) {
+Outcome run_one(ParseRig& rig, MbufPtr mbuf) {
     std::vector<MbufPtr> one;
     one.push_back(std::move(mbuf));
     rig.begin(std::move(one));
@@ -111,7 +111,7 @@ std::vector<Bytes> frames_to_cut() {
 }  // namespace
 
 TEST_CASE("parse: a packet cut anywhere gets the verdict of the whole one", "[parse]") {
-    Rig rig;
+    ParseRig rig;
     for (const Bytes& frame : frames_to_cut()) {
         const Outcome whole = run_one(rig, test::make_mbuf(frame));
         INFO("frame " << test::hex(frame));
@@ -128,7 +128,7 @@ TEST_CASE("parse: a packet cut anywhere gets the verdict of the whole one", "[pa
 }
 
 TEST_CASE("parse: a packet in many pieces, empty ones among them, gets the verdict of the whole one", "[parse]") {
-    Rig rig;
+    ParseRig rig;
     auto random = test::random_engine();
     for (const Bytes& frame : frames_to_cut()) {
         const Outcome whole = run_one(rig, test::make_mbuf(frame));
@@ -149,7 +149,7 @@ TEST_CASE("parse: a packet in many pieces, empty ones among them, gets the verdi
 }
 
 TEST_CASE("parse: payload segments stay as they are", "[parse]") {
-    Rig rig;
+    ParseRig rig;
     const Bytes frame = PacketBuilder().eth().ip4("10.0.0.1", "10.0.1.1").udp(1, 2).payload(1400).bytes();
     const std::array<std::size_t, 2> cuts = {500, 900};
     MbufPtr mbuf = test::make_mbuf(frame, cuts);
@@ -166,7 +166,7 @@ TEST_CASE("parse: payload segments stay as they are", "[parse]") {
 }
 
 TEST_CASE("parse: headers that can't be pulled together are dropped by that name", "[parse]") {
-    Rig rig;
+    ParseRig rig;
     const Bytes frame = PacketBuilder().eth().ip4("10.0.0.1", "10.0.1.1").udp(1, 2).payload(40).bytes();
     const std::array<std::size_t, 1> cuts = {20};
     {
@@ -196,7 +196,7 @@ TEST_CASE("parse: headers that can't be pulled together are dropped by that name
 }
 
 TEST_CASE("parse: what the device reports in the mbuf is used", "[parse]") {
-    Rig rig;
+    ParseRig rig;
     const Bytes frame = PacketBuilder().eth().ip4("10.0.0.1", "10.0.1.1").udp(1, 2).payload(18).bytes();
     Bytes wrong = frame;
     wrong[24] ^= 1;
@@ -222,7 +222,7 @@ TEST_CASE("parse: what the device reports in the mbuf is used", "[parse]") {
 }
 
 TEST_CASE("parse: a mixed burst keeps its order and counts each drop under its tenant", "[parse]") {
-    Rig rig;
+    ParseRig rig;
     const Bytes good = PacketBuilder().eth().ip4("10.0.0.1", "10.0.1.1").udp(1, 2).payload(18).bytes();
     const Bytes foreign = PacketBuilder().eth({{2, 9, 9, 9, 9, 9}}).ip4("10.0.0.1", "10.0.1.1").udp(1, 2).bytes();
     const Bytes martian = PacketBuilder().eth().vlan(100).ip4("127.0.0.1", "10.0.1.1").udp(1, 2).bytes();
@@ -245,7 +245,7 @@ TEST_CASE("parse: a mixed burst keeps its order and counts each drop under its t
 }
 
 TEST_CASE("parse stage: padding behind the datagram is not counted", "[parse]") {
-    Rig rig;
+    ParseRig rig;
     const auto udp = PacketBuilder().eth().ip4("10.0.0.1", "10.0.1.1").udp(1, 2).payload(4);
     const std::array<std::size_t, 1> cuts = {50};
     for (const std::size_t size : {46u, 60u, 1514u}) {
@@ -269,7 +269,7 @@ TEST_CASE("parse stage: padding behind the datagram is not counted", "[parse]") 
 }
 
 TEST_CASE("rx: a burst becomes fresh lanes and is counted once", "[rx]") {
-    Rig rig;
+    ParseRig rig;
     static test::RingPort device("rx_stage_test", 256, test::test_pool());
     rig.snapshot.burst = 32;
     rig.worker->rx_queue = {0, device.id(), 0};
@@ -307,7 +307,7 @@ TEST_CASE("rx: a burst becomes fresh lanes and is counted once", "[rx]") {
 }
 
 TEST_CASE("rx: a port that is down is emptied, and frames over a port's length are dropped", "[rx]") {
-    Rig rig;
+    ParseRig rig;
     static test::RingPort device("rx_stage_unwanted", 256, test::test_pool());
     rig.worker->rx_queue = {0, device.id(), 0};
     const Bytes frame = PacketBuilder().eth().ip4("10.0.0.1", "10.0.1.1").udp(1, 2).payload(100).bytes();
@@ -337,7 +337,7 @@ TEST_CASE("rx: a port that is down is emptied, and frames over a port's length a
 }
 
 TEST_CASE("rx: a burst over the lanes is taken in parts", "[rx]") {
-    Rig rig;
+    ParseRig rig;
     static test::RingPort device("rx_stage_test_256", 512, test::test_pool());
     rig.snapshot.burst = 256;
     rig.worker->rx_queue = {0, device.id(), 0};

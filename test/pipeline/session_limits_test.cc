@@ -15,11 +15,15 @@ using session::State;
 
 namespace {
 
-constexpr std::uint8_t F = session::kTcpFin, S = session::kTcpSyn, R = session::kTcpRst, A = session::kTcpAck;
-constexpr std::uint16_t kTrack = 1, kCache = 2, kMidstream = 3;  // tenants
+using namespace test::tcp_flags;
+using test::kCache;
+using test::kTrack;
+using test::tcp;
+using test::udp;
+constexpr std::uint16_t kMidstream = 3;  // as kTrack
 
-struct Rig : test::StageRig {
-    Rig() {
+struct LimitsRig : test::StageRig {
+    LimitsRig() {
         snapshot.tenants[kTrack] = {
             .sessions = SessionMode::track, .stateful = true, .policy_generation = 5, .route_generation = 9};
         snapshot.tenants[kCache] = {.sessions = SessionMode::cache, .policy_generation = 5, .route_generation = 9};
@@ -57,20 +61,11 @@ struct Rig : test::StageRig {
     }
 };
 
-net::FlowKey tcp(std::uint16_t tenant, std::uint8_t flags, std::uint32_t src = 1) {
-    net::FlowKey key = test::key_v4(src, 1024, 2, 80, session::kProtoTcp, tenant);
-    key.tcp_flags = flags;
-    return key;
-}
-net::FlowKey udp(std::uint16_t tenant, std::uint32_t src = 1) {
-    return test::key_v4(src, 1024, 2, 53, test::kUdp, tenant);
-}
-
 }  // namespace
 
 TEST_CASE("session limits: over its quota a stateful tenant's packet is dropped by name, a caching one's passes",
           "[pipeline]") {
-    Rig rig;
+    LimitsRig rig;
     rig.snapshot.tenants[kTrack].quota.sessions = 2;
     rig.snapshot.tenants[kCache].quota.sessions = 1;
     rig.pass({udp(kTrack, 1), udp(kTrack, 2), udp(kTrack, 3), udp(kTrack, 1), udp(kCache, 1), udp(kCache, 2)});
@@ -83,7 +78,7 @@ TEST_CASE("session limits: over its quota a stateful tenant's packet is dropped 
 }
 
 TEST_CASE("session limits: new sessions a second", "[pipeline]") {
-    Rig rig;
+    LimitsRig rig;
     rig.snapshot.tenants[kTrack].quota.new_per_second = 20;  // two at once
     unsigned created = 0;
     for (std::uint32_t i = 0; i < 1000; ++i) {
@@ -111,7 +106,7 @@ TEST_CASE("session limits: midstream", "[pipeline]") {
     };
     for (const Case& c : cases) {
         INFO(c.what);
-        Rig rig;
+        LimitsRig rig;
         CHECK(rig.pass_one(tcp(kTrack, c.flags)) == c.deny);
         CHECK(rig.pass_one(tcp(kMidstream, c.flags)) == c.allow);
         CHECK(rig.sessions().use(kMidstream).active.read() == (c.installs ? 1 : 0));
@@ -120,7 +115,7 @@ TEST_CASE("session limits: midstream", "[pipeline]") {
 
 TEST_CASE("session limits: a cache has no state rules, whichever direction comes by and in whatever state",
           "[pipeline]") {
-    Rig rig;
+    LimitsRig rig;
     // Replies only, as on one of two asymmetric paths; then every set of flags in any order.
     for (const std::uint8_t flags : {std::uint8_t(S | A), A, std::uint8_t(F | A), A, R, A, S, std::uint8_t(S | F),
                                      std::uint8_t{0}, std::uint8_t{0xff}}) {
@@ -135,44 +130,44 @@ TEST_CASE("session limits: a cache has no state rules, whichever direction comes
 }
 
 TEST_CASE("session limits: two forged packets do not turn an established session round", "[pipeline]") {
-    Rig rig;
+    LimitsRig rig;
     const net::FlowKey client = tcp(kTrack, 0);
     rig.handshake(client);
-    CHECK(rig.pass_one(Rig::with(test::reversed(client), R)) == "live");
-    CHECK(rig.pass_one(Rig::with(test::reversed(client), S)) == "live");
+    CHECK(rig.pass_one(LimitsRig::with(test::reversed(client), R)) == "live");
+    CHECK(rig.pass_one(LimitsRig::with(test::reversed(client), S)) == "live");
     CHECK(rig.state(client) == State::reset_reverse);
-    CHECK(rig.pass_one(Rig::with(client, A)) == "live");
+    CHECK(rig.pass_one(LimitsRig::with(client, A)) == "live");
     CHECK((rig.lane(0).flags & kLaneReverse) == 0);
     CHECK((rig.lane(0).flags & kLaneVerdictKnown) != 0);
-    CHECK(rig.pass_one(Rig::with(test::reversed(client), A)) == "live");
+    CHECK(rig.pass_one(LimitsRig::with(test::reversed(client), A)) == "live");
     CHECK(rig.state(client) == State::established);
     // The client itself may begin again after a RST.
-    rig.pass({Rig::with(client, R)});
-    rig.pass({Rig::with(client, S)});
+    rig.pass({LimitsRig::with(client, R)});
+    rig.pass({LimitsRig::with(client, S)});
     CHECK(rig.state(client) == State::fresh);
 }
 
 TEST_CASE("session limits: a 5-tuple in TIME_WAIT begins anew, a late FIN does not", "[pipeline]") {
-    Rig rig;
+    LimitsRig rig;
     const net::FlowKey client = tcp(kTrack, 0);
     rig.handshake(client);
-    rig.pass({Rig::with(client, F | A)});
-    rig.pass({Rig::with(test::reversed(client), F | A)});
+    rig.pass({LimitsRig::with(client, F | A)});
+    rig.pass({LimitsRig::with(test::reversed(client), F | A)});
     CHECK(rig.state(client) == State::time_wait);
-    CHECK(rig.pass_one(Rig::with(test::reversed(client), F | A)) == "live");
+    CHECK(rig.pass_one(LimitsRig::with(test::reversed(client), F | A)) == "live");
     CHECK(rig.state(client) == State::time_wait);
-    CHECK(rig.pass_one(Rig::with(client, S)) == "live");
+    CHECK(rig.pass_one(LimitsRig::with(client, S)) == "live");
     CHECK(rig.state(client) == State::fresh);
     rig.handshake(client);
     CHECK(rig.sessions().use(kTrack).created.read() == 2);
     CHECK(rig.sessions().use(kTrack).closed.read() == 1);
     // Once the session is gone, a late FIN finds nothing and begins nothing.
     rig.sessions().erase(0, rig.worker->outcomes);
-    CHECK(rig.pass_one(Rig::with(client, F | A)) == "session_state");
+    CHECK(rig.pass_one(LimitsRig::with(client, F | A)) == "session_state");
 }
 
 TEST_CASE("session limits: a flood costs the flooding tenant its own unconfirmed sessions", "[pipeline]") {
-    Rig rig;
+    LimitsRig rig;
     std::vector<net::FlowKey> established;
     for (std::uint32_t i = 0; i < 200; ++i) {
         established.push_back(tcp(kTrack, A, 1'000'000 + i));
@@ -200,7 +195,7 @@ TEST_CASE("session limits: a flood costs the flooding tenant its own unconfirmed
 }
 
 TEST_CASE("session limits: time-outs and the mark follow the snapshot", "[pipeline]") {
-    Rig rig;
+    LimitsRig rig;
     rig.pass({udp(kTrack)});
     const std::uint64_t later = rig.worker->now_tsc + 60 * test::kRigHz;
     rig.snapshot.generation = 2;

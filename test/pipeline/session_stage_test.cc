@@ -14,12 +14,16 @@ using session::State;
 
 namespace {
 
-constexpr std::uint8_t F = session::kTcpFin, S = session::kTcpSyn, R = session::kTcpRst, A = session::kTcpAck;
-constexpr std::uint16_t kTrack = 1, kCache = 2, kNone = 3;  // tenants by mode
+using namespace test::tcp_flags;
+using test::kCache;
+using test::kTrack;
+using test::tcp;
+using test::udp;
+constexpr std::uint16_t kNone = 3;  // as kTrack and kCache
 constexpr std::uint16_t kForwardHop = 11, kReverseHop = 12;
 
-struct Rig : test::StageRig {
-    Rig() {
+struct SessionRig : test::StageRig {
+    SessionRig() {
         snapshot.tenants[kTrack] = {
             .sessions = SessionMode::track, .stateful = true, .policy_generation = 5, .route_generation = 9};
         snapshot.tenants[kCache] = {.sessions = SessionMode::cache, .policy_generation = 5, .route_generation = 9};
@@ -57,15 +61,6 @@ struct Rig : test::StageRig {
     std::uint64_t active() const { return worker->sessions->stats().active; }
 };
 
-net::FlowKey tcp(std::uint16_t tenant, std::uint8_t flags, std::uint32_t src = 1) {
-    net::FlowKey key = test::key_v4(src, 1024, 2, 80, session::kProtoTcp, tenant);
-    key.tcp_flags = flags;
-    return key;
-}
-net::FlowKey udp(std::uint16_t tenant, std::uint32_t src = 1) {
-    return test::key_v4(src, 1024, 2, 53, test::kUdp, tenant);
-}
-
 net::FlowKey with_match_flags(net::FlowKey key, std::uint8_t flags) {
     key.match_flags |= flags;
     return key;
@@ -102,7 +97,7 @@ TEST_CASE("session stage: what a packet without a session becomes", "[pipeline]"
     };
     for (const Case& c : cases) {
         INFO(c.what);
-        Rig rig;
+        SessionRig rig;
         rig.begin({c.key});
         rig.lane(0).flags = c.flags;
         rig.run<stages::Session>();
@@ -120,7 +115,7 @@ TEST_CASE("session stage: what a packet without a session becomes", "[pipeline]"
 TEST_CASE("session stage: options and unknown protocols find their session and not its memo", "[pipeline]") {
     for (const net::FlowKey& key :
          {with_match_flags(udp(kTrack), net::kHasOptions), without_l4(test::key_v4(1, 0, 2, 0, 47, kTrack))}) {
-        Rig rig;
+        SessionRig rig;
         rig.pass({key});
         REQUIRE(rig.lane(0).session != kNoSession);
         CHECK(rig.hot(0).outcome == session::kNoOutcome);
@@ -141,7 +136,7 @@ TEST_CASE("session stage: options and unknown protocols find their session and n
 }
 
 TEST_CASE("session stage: the second packet finds verdict and next hop in the session", "[pipeline]") {
-    Rig rig;
+    SessionRig rig;
     rig.pass({udp(kTrack)});
     const std::uint32_t index = rig.lane(0).session;
     REQUIRE(index != kNoSession);
@@ -165,7 +160,7 @@ TEST_CASE("session stage: a reply passes with its session where the list is stat
           "[pipeline]") {
     for (const std::uint16_t tenant : {kTrack, kCache}) {
         INFO("tenant " << tenant);
-        Rig rig;
+        SessionRig rig;
         rig.pass({udp(tenant)});
         rig.begin({test::reversed(udp(tenant))});
         rig.run<stages::Session>();
@@ -180,7 +175,7 @@ TEST_CASE("session stage: a reply passes with its session where the list is stat
 }
 
 TEST_CASE("session stage: generations decide what is fresh, by equality", "[pipeline]") {
-    Rig rig;
+    SessionRig rig;
     rig.pass({udp(kTrack)});
     Tenant& tenant = rig.snapshot.tenants[kTrack];
     SECTION("policy") {
@@ -214,7 +209,7 @@ TEST_CASE("session stage: generations decide what is fresh, by equality", "[pipe
 
 TEST_CASE("session stage: a memoised deny drops by its rule and does not keep the session alive", "[pipeline]") {
     for (const std::uint32_t rule : {std::uint32_t{3}, kNoRule}) {
-        Rig rig;
+        SessionRig rig;
         rig.pass({udp(kTrack)});
         const std::uint32_t index = rig.lane(0).session;
         rig.worker->sessions->memoize(index, rig.worker->outcomes, {.by_default = rule == kNoRule}, 5, rule);
@@ -229,7 +224,7 @@ TEST_CASE("session stage: a memoised deny drops by its rule and does not keep th
 }
 
 TEST_CASE("session stage: hits, misses and lanes without sessions of one burst keep apart", "[pipeline]") {
-    Rig rig;
+    SessionRig rig;
     rig.pass({udp(kTrack, 1), udp(kTrack, 2)});
     rig.begin({tcp(kTrack, A, 9), udp(kNone), udp(kTrack, 2), tcp(kTrack, S, 8), test::reversed(udp(kTrack, 1)),
                udp(kNone, 2)});
@@ -246,7 +241,7 @@ TEST_CASE("session stage: hits, misses and lanes without sessions of one burst k
 }
 
 TEST_CASE("install: packets of one new flow in a burst make one session", "[pipeline]") {
-    Rig rig;
+    SessionRig rig;
     rig.pass({udp(kCache), udp(kCache), test::reversed(udp(kCache))});
     CHECK(rig.active() == 1);
     CHECK(rig.lane(0).session == rig.lane(1).session);
@@ -259,7 +254,7 @@ TEST_CASE("install: packets of one new flow in a burst make one session", "[pipe
 }
 
 TEST_CASE("install: both directions keep their next hops under one generation", "[pipeline]") {
-    Rig rig;
+    SessionRig rig;
     rig.pass({udp(kCache), test::reversed(udp(kCache))});
     rig.hot(0).next_hop[1] = kReverseHop;
     rig.begin({udp(kCache), test::reversed(udp(kCache))});
@@ -271,7 +266,7 @@ TEST_CASE("install: both directions keep their next hops under one generation", 
 TEST_CASE(
     "install: at capacity a stateful tenant's packet is dropped by name, a caching one's passes without a session",
     "[pipeline]") {
-    Rig rig;
+    SessionRig rig;
     rig.worker->sessions = std::make_unique<session::Table>(1, -1, test::kRigHz, session::Timeouts{});
     rig.pass({udp(kTrack, 1), udp(kTrack, 2), udp(kCache, 3)});
     CHECK(rig.fate(0) == "live");
@@ -281,7 +276,7 @@ TEST_CASE(
 }
 
 TEST_CASE("install: full buckets have their own name", "[pipeline]") {
-    Rig rig;
+    SessionRig rig;
     std::vector<net::FlowKey> keys;
     for (std::uint32_t i = 0; i < 18; ++i) keys.push_back(udp(i == 17 ? kCache : kTrack, i));
     rig.begin(keys);
@@ -298,7 +293,7 @@ TEST_CASE("install: full buckets have their own name", "[pipeline]") {
 TEST_CASE("session stage: a SYN over a connection that is over begins a new one, from either side", "[pipeline]") {
     for (const bool turned : {false, true}) {
         INFO("turned " << turned);
-        Rig rig;
+        SessionRig rig;
         rig.pass({tcp(kTrack, S)});
         rig.pass({test::reversed(tcp(kTrack, S | A))}, kReverseHop);
         rig.pass({tcp(kTrack, A)});
@@ -322,7 +317,7 @@ TEST_CASE("session stage: a SYN over a connection that is over begins a new one,
 }
 
 TEST_CASE("session stage: a late FIN of a connection that is over is no new session", "[pipeline]") {
-    Rig rig;
+    SessionRig rig;
     rig.pass({tcp(kTrack, S)});
     rig.pass({tcp(kTrack, R)});
     rig.pass({tcp(kTrack, F | A), test::reversed(tcp(kTrack, F | A))});
@@ -333,7 +328,7 @@ TEST_CASE("session stage: a late FIN of a connection that is over is no new sess
 }
 
 TEST_CASE("session stage: the expiry walk ends sessions and keeps old generations stale", "[pipeline]") {
-    Rig rig;
+    SessionRig rig;
     rig.pass({udp(kTrack), tcp(kTrack, S)});
     const std::uint32_t udp_session = rig.lane(0).session;
     rig.worker->sessions->set_state(udp_session, State::established);

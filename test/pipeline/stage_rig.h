@@ -12,6 +12,7 @@
 namespace cachewire::test {
 
 inline constexpr std::uint64_t kRigHz = 1'000'000'000;
+inline constexpr std::uint16_t kTrack = 1, kCache = 2;  // tenants by the mode that tests give them
 
 struct StageRig {
     StageRig() {

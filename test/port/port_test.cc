@@ -17,7 +17,7 @@ using namespace cachewire::port;
 
 namespace {
 
-rte_mempool* test_pool() {
+rte_mempool* device_pool() {
     static rte_mempool* pool = make_mempool("port_test", 8191, 64, 2176, SOCKET_ID_ANY);
     return pool;
 }
@@ -37,7 +37,7 @@ PortConfig make_device(const std::string& driver, const std::string& arguments =
 
 std::string error_of(const PortConfig& config) {
     try {
-        EthPort port(config, test_pool());
+        EthPort port(config, device_pool());
     } catch (const base::MachineError& error) {
         return error.what();
     }
@@ -52,11 +52,11 @@ TEST_CASE("port: comes up and moves packets", "[port]") {
     const char* driver = GENERATE("net_null", "net_ring");
     INFO(driver);
     const PortConfig config = make_device(driver);
-    EthPort port(config, test_pool());
+    EthPort port(config, device_pool());
     CHECK(port.name() == "wan");
     CHECK_FALSE(port.mac().is_zero());
     CHECK_FALSE(port.mac().is_multicast());
-    rte_mbuf* mbuf = rte_pktmbuf_alloc(test_pool());
+    rte_mbuf* mbuf = rte_pktmbuf_alloc(device_pool());
     REQUIRE(mbuf != nullptr);
     REQUIRE(rte_pktmbuf_append(mbuf, 60) != nullptr);
     CHECK(rte_eth_tx_burst(port.id(), 0, &mbuf, 1) == 1);
@@ -70,7 +70,7 @@ TEST_CASE("port: a configured address holds on every device", "[port]") {
     SECTION("the driver takes it") {
         PortConfig config = make_device("net_null");
         config.mac = wanted;
-        EthPort port(config, test_pool());
+        EthPort port(config, device_pool());
         CHECK(port.mac() == wanted);
         rte_ether_addr address;
         REQUIRE(rte_eth_macaddr_get(port.id(), &address) == 0);
@@ -79,11 +79,11 @@ TEST_CASE("port: a configured address holds on every device", "[port]") {
     SECTION("in software where the driver can't") {
         PortConfig config = make_device("net_ring");
         config.mac = wanted;
-        EthPort port(config, test_pool());
+        EthPort port(config, device_pool());
         CHECK(port.mac() == wanted);
     }
     SECTION("a device without one gets the same one after a restart") {
-        const auto mac_after_start = [] { return EthPort(make_device("net_ring"), test_pool()).mac(); };
+        const auto mac_after_start = [] { return EthPort(make_device("net_ring"), device_pool()).mac(); };
         CHECK(mac_after_start() == mac_after_start());
     }
     SECTION("a multicast address is refused") {
@@ -137,7 +137,7 @@ TEST_CASE("port: a limit of the device is an error that names it", "[port]") {
 }
 
 TEST_CASE("port: mtu changes at run time within the buffer", "[port]") {
-    EthPort port(make_device("net_null"), test_pool());
+    EthPort port(make_device("net_null"), device_pool());
     port.set_mtu(1400);
     CHECK(port.config().mtu == 1400);
     std::uint16_t mtu = 0;
@@ -148,18 +148,18 @@ TEST_CASE("port: mtu changes at run time within the buffer", "[port]") {
 }
 
 TEST_CASE("port: stop leaves no mbuf in a ring", "[port]") {
-    const unsigned before = rte_mempool_avail_count(test_pool());
+    const unsigned before = rte_mempool_avail_count(device_pool());
     {
-        EthPort port(make_device("net_ring"), test_pool());
+        EthPort port(make_device("net_ring"), device_pool());
         for (unsigned i = 0; i < 500; ++i) {
-            rte_mbuf* mbuf = rte_pktmbuf_alloc(test_pool());
+            rte_mbuf* mbuf = rte_pktmbuf_alloc(device_pool());
             REQUIRE(mbuf != nullptr);
             REQUIRE(rte_eth_tx_burst(port.id(), 0, &mbuf, 1) == 1);
         }
-        CHECK(rte_mempool_avail_count(test_pool()) == before - 500);
+        CHECK(rte_mempool_avail_count(device_pool()) == before - 500);
         port.stop();
     }
-    CHECK(rte_mempool_avail_count(test_pool()) == before);
+    CHECK(rte_mempool_avail_count(device_pool()) == before);
 }
 
 TEST_CASE("mempool: buffers lie side by side, but for a NIC's", "[port]") {

@@ -9,12 +9,13 @@
 #include "base/error.h"
 #include "support/catch.h"
 #include "support/random.h"
+#include "tsc.h"
 
 namespace cachewire::qos {
 
 namespace {
 
-constexpr std::uint64_t kHz = 2'100'000'123;  // no rate divides it
+using test::kHz;
 
 // The RFCs' text: tokens come continuously, a packet has one colour.
 struct Oracle {

@@ -8,12 +8,13 @@
 #include "qos/burst_meter.h"
 #include "support/catch.h"
 #include "support/random.h"
+#include "tsc.h"
 
 namespace cachewire::qos {
 
 namespace {
 
-constexpr std::uint64_t kHz = 2'100'000'123;  // no rate divides it
+using test::kHz;
 
 // RFC 2697 with EBS 0, in doubles and continuous time.
 struct OracleBucket {

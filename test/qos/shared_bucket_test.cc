@@ -10,12 +10,13 @@
 #include "qos/burst_meter.h"
 #include "support/catch.h"
 #include "support/random.h"
+#include "tsc.h"
 
 namespace cachewire::qos {
 
 namespace {
 
-constexpr std::uint64_t kHz = 2'100'000'123;
+using test::kHz;
 
 struct Sent {
     std::uint64_t green = 0, yellow = 0, red = 0;  // bytes

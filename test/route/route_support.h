@@ -6,13 +6,13 @@
 #include <map>
 #include <optional>
 #include <random>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "net/prefix.h"
 #include "route/fib.h"
 #include "support/catch.h"
+#include "support/parsed.h"
 
 namespace cachewire::test {
 
@@ -36,18 +36,6 @@ inline Vrf::Options options(const Form& form) {
     o.compact_limit = form.compact_limit;
     o.max_routes = 1u << 18;
     return o;
-}
-
-inline Prefix prefix(const std::string& text) {
-    const auto parsed = net::parse_prefix(text);
-    if (!parsed || parsed->host_bits_set) throw std::runtime_error("bad prefix in test: " + text);
-    return parsed->prefix;
-}
-
-inline Address address(const std::string& text) {
-    const auto parsed = net::parse_address(text);
-    if (!parsed) throw std::runtime_error("bad address in test: " + text);
-    return parsed->address;
 }
 
 inline RouteChange add(const std::string& text, std::uint16_t next_hop) { return {prefix(text), next_hop}; }

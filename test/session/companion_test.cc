@@ -15,7 +15,7 @@ using Insert = session::Table::Insert;
 
 namespace {
 
-constexpr std::uint64_t kHz = 1000;
+using test::kHz;
 constexpr std::uint16_t kInside = 1, kOutside = 2;
 constexpr std::uint32_t kPublic = 0xcb007101;
 

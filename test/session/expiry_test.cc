@@ -13,7 +13,7 @@ using session::Table;
 
 namespace {
 
-constexpr std::uint64_t kHz = 1000;
+using test::kHz;
 
 std::uint32_t add(Table& table, const net::FlowKey& key, std::uint64_t now) {
     Found found;

@@ -14,6 +14,7 @@
 namespace cachewire::test {
 
 inline constexpr std::uint8_t kUdp = 17;
+inline constexpr std::uint64_t kHz = 1000;  // of a test's clock, which it sets itself: a tick is a millisecond
 
 inline net::FlowKey key_v4(std::uint32_t src, std::uint16_t src_port, std::uint32_t dst, std::uint16_t dst_port,
                            std::uint8_t proto = kUdp, std::uint16_t tenant = 1) {
@@ -27,6 +28,16 @@ inline net::FlowKey key_v4(std::uint32_t src, std::uint16_t src_port, std::uint3
     key.match_flags = net::kL4Known;
     return key;
 }
+
+namespace tcp_flags {
+inline constexpr std::uint8_t F = session::kTcpFin, S = session::kTcpSyn, R = session::kTcpRst, A = session::kTcpAck;
+}
+inline net::FlowKey tcp(std::uint16_t tenant, std::uint8_t flags, std::uint32_t src = 1) {
+    net::FlowKey key = key_v4(src, 1024, 2, 80, session::kProtoTcp, tenant);
+    key.tcp_flags = flags;
+    return key;
+}
+inline net::FlowKey udp(std::uint16_t tenant, std::uint32_t src = 1) { return key_v4(src, 1024, 2, 53, kUdp, tenant); }
 
 inline net::FlowKey reversed(net::FlowKey key) {
     std::swap(key.src, key.dst);

@@ -20,7 +20,7 @@ using Insert = session::Table::Insert;
 
 namespace {
 
-constexpr std::uint64_t kHz = 1000;
+using test::kHz;
 
 net::FlowKey key_of(std::uint32_t number, std::uint16_t tenant = 1, std::uint8_t proto = test::kUdp) {
     return test::key_v4(0x0a000000 + number, static_cast<std::uint16_t>(number >> 16 | 1), 2, 80, proto, tenant);

@@ -20,7 +20,7 @@ using Insert = session::Table::Insert;
 
 namespace {
 
-constexpr std::uint64_t kHz = 1'000'000;
+constexpr std::uint64_t kMicrosecondHz = 1'000'000;
 constexpr std::size_t kTenant = 3;
 
 unsigned take_many(QuotaCredit& credit, const Quota& quota, std::uint64_t now, unsigned tries) {
@@ -34,7 +34,7 @@ unsigned take_many(QuotaCredit& credit, const Quota& quota, std::uint64_t now, u
 TEST_CASE("quota: one worker gets exactly the limit, and back exactly what it releases", "[session]") {
     for (const std::uint32_t limit : {1u, 10u, 999u, 5000u, 100'000u}) {
         INFO("limit " << limit);
-        QuotaCredit credit(std::make_shared<SharedQuotas>(), kHz);
+        QuotaCredit credit(std::make_shared<SharedQuotas>(), kMicrosecondHz);
         const Quota quota{.sessions = limit};
         CHECK(take_many(credit, quota, 0, limit + 100) == limit);
         for (std::uint32_t i = 0; i < limit / 2; ++i) credit.release(kTenant);
@@ -48,7 +48,7 @@ TEST_CASE("quota: one worker gets exactly the limit, and back exactly what it re
 }
 
 TEST_CASE("quota: a lower limit holds as soon as enough have ended, a higher one at once", "[session]") {
-    QuotaCredit credit(std::make_shared<SharedQuotas>(), kHz);
+    QuotaCredit credit(std::make_shared<SharedQuotas>(), kMicrosecondHz);
     CHECK(take_many(credit, {.sessions = 100}, 0, 200) == 100);
     CHECK(take_many(credit, {.sessions = 150}, 0, 200) == 50);
     CHECK(take_many(credit, {}, 0, 200) == 200);              // no limit
@@ -65,19 +65,19 @@ TEST_CASE("quota: a rate is a rate, and a tenth of a second may be saved up", "[
     };
     for (const Case c : {Case{1, 1}, Case{10, 1}, Case{100, 10}, Case{1000, 100}, Case{200'000, 20'000}}) {
         INFO(c.per_second << " a second");
-        QuotaCredit credit(std::make_shared<SharedQuotas>(), kHz);
+        QuotaCredit credit(std::make_shared<SharedQuotas>(), kMicrosecondHz);
         const Quota quota{.new_per_second = c.per_second};
-        std::uint64_t now = 1000 * kHz;
+        std::uint64_t now = 1000 * kMicrosecondHz;
         CHECK(take_many(credit, quota, now, 2 * c.at_once + 10) == c.at_once);
         // Asked for all the time, and far too often.
         unsigned taken = 0;
         for (unsigned step = 0; step < 10'000; ++step) {
-            now += kHz / 1000;
+            now += kMicrosecondHz / 1000;
             taken += take_many(credit, quota, now, c.per_second / 500 + 2);
         }
         CHECK(taken <= 10 * c.per_second);
         CHECK(taken >= 10 * c.per_second - 10 * c.per_second / 1000 - 1);
-        now += 3600 * kHz;
+        now += 3600 * kMicrosecondHz;
         CHECK(take_many(credit, quota, now, 2 * c.at_once + 10) == c.at_once);
     }
 }
@@ -87,7 +87,7 @@ TEST_CASE("quota: several workers share one limit in chunks, and an idle one kee
     constexpr std::uint32_t kLimit = 20'000, kChunk = 20;
     auto shared = std::make_shared<SharedQuotas>();
     std::vector<std::unique_ptr<QuotaCredit>> workers;
-    for (int i = 0; i < 4; ++i) workers.push_back(std::make_unique<QuotaCredit>(shared, kHz));
+    for (int i = 0; i < 4; ++i) workers.push_back(std::make_unique<QuotaCredit>(shared, kMicrosecondHz));
     const Quota quota{.sessions = kLimit};
     std::mt19937_64 rng = test::random_engine();
     INFO("seed " << test::seed());
@@ -115,20 +115,20 @@ TEST_CASE("quota: a worker that goes gives back what lies idle", "[session]") {
     auto shared = std::make_shared<SharedQuotas>();
     const Quota quota{.sessions = 100'000};
     {
-        QuotaCredit gone(shared, kHz);
+        QuotaCredit gone(shared, kMicrosecondHz);
         CHECK(gone.take(kTenant, quota, 0));
         gone.release(kTenant);
     }
-    QuotaCredit credit(shared, kHz);
+    QuotaCredit credit(shared, kMicrosecondHz);
     CHECK(take_many(credit, quota, 0, 200'000) == 100'000);
 }
 
 TEST_CASE("quota: a tenant at its quota is refused by name, others are not", "[session]") {
-    Table table(1000, -1, kHz, {});
+    Table table(1000, -1, kMicrosecondHz, {});
     OutcomeTable outcomes;
     const auto insert = [&](std::uint32_t number, std::uint16_t tenant, const Quota& quota, Found& found) {
         const net::FlowKey key = test::key_v4(number, 1, 2, 2, test::kUdp, tenant);
-        return table.insert(key, test::hash_of(key), 100 * kHz, quota, found);
+        return table.insert(key, test::hash_of(key), 100 * kMicrosecondHz, quota, found);
     };
     Found found;
     const Quota two{.sessions = 2};
@@ -146,13 +146,13 @@ TEST_CASE("quota: a tenant at its quota is refused by name, others are not", "[s
     CHECK(insert(4, 1, two, found) == Insert::quota_denied);
 
     // What did not begin for another reason takes nothing either.
-    Table small(1, -1, kHz, {});
+    Table small(1, -1, kMicrosecondHz, {});
     const Quota one{.sessions = 1, .new_per_second = 10};
     const net::FlowKey key = test::key_v4(9, 1, 2, 2, test::kUdp, 1);
-    CHECK(small.insert(key, test::hash_of(key), 100 * kHz, {}, found) == Insert::created);
+    CHECK(small.insert(key, test::hash_of(key), 100 * kMicrosecondHz, {}, found) == Insert::created);
     const std::uint32_t index = found.index;
     const net::FlowKey other = test::key_v4(10, 1, 2, 2, test::kUdp, 2);
-    CHECK(small.insert(other, test::hash_of(other), 100 * kHz, one, found) == Insert::table_full);
+    CHECK(small.insert(other, test::hash_of(other), 100 * kMicrosecondHz, one, found) == Insert::table_full);
     small.erase(index, outcomes);
-    CHECK(small.insert(other, test::hash_of(other), 100 * kHz, one, found) == Insert::created);
+    CHECK(small.insert(other, test::hash_of(other), 100 * kMicrosecondHz, one, found) == Insert::created);
 }

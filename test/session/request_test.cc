@@ -11,6 +11,7 @@
 
 #include "session/keys.h"
 #include "support/catch.h"
+#include "support/parsed.h"
 #include "support/random.h"
 
 using namespace cachewire;
@@ -26,9 +27,10 @@ using Kind = session::Request::Kind;
 
 namespace {
 
-constexpr std::uint64_t kHz = 1000;
+using test::kHz;
+using test::prefix;
 
-struct Rig {
+struct RequestRig {
     std::uint32_t add(const net::FlowKey& key, std::uint64_t at = 0) {
         Found found;
         REQUIRE(table.insert(key, test::hash_of(key), at, found) == Insert::created);
@@ -47,12 +49,10 @@ struct Rig {
     std::uint64_t now = 0;
 };
 
-net::Prefix prefix(const char* text) { return net::parse_prefix(text)->prefix; }
-
 }  // namespace
 
 TEST_CASE("request: a list comes in pages, each session once, a few entries at a time", "[session]") {
-    Rig rig;
+    RequestRig rig;
     constexpr std::uint32_t kSessions = 1000;
     for (std::uint32_t i = 0; i < kSessions; ++i) rig.add(test::pool_key(i, false));
     rig.table.erase(500, rig.outcomes);
@@ -81,7 +81,7 @@ TEST_CASE("request: a list comes in pages, each session once, a few entries at a
 }
 
 TEST_CASE("request: one session by its tuple, from either direction, with all that is known of it", "[session]") {
-    Rig rig;
+    RequestRig rig;
     net::FlowKey key = test::key_v4(1, 1000, 2, 80, session::kProtoTcp, 3);
     key.dscp = 46;
     const std::uint32_t index = rig.add(key, 1 * kHz);
@@ -138,7 +138,7 @@ TEST_CASE("request: kill ends what the filter fits and nothing else", "[session]
     };
     for (const Case& c : cases) {
         INFO(c.what);
-        Rig rig;
+        RequestRig rig;
         for (std::uint32_t i = 0; i < 8; ++i) {
             const std::uint32_t index = rig.add(test::key_v4(0x0a000000 + i, static_cast<std::uint16_t>(1000 + i), 2,
                                                              80, i % 4 == 0 ? session::kProtoTcp : test::kUdp,
@@ -155,7 +155,7 @@ TEST_CASE("request: kill ends what the filter fits and nothing else", "[session]
 }
 
 TEST_CASE("request: the worker keeps what it has not done, and takes no second one", "[session]") {
-    Rig rig;
+    RequestRig rig;
     for (std::uint32_t i = 0; i < 100; ++i) rig.add(test::pool_key(i, false));
     const Request request{.kind = Kind::kill};
     CHECK(rig.mailbox->answered());
@@ -172,7 +172,7 @@ TEST_CASE("request: the worker keeps what it has not done, and takes no second o
 }
 
 TEST_CASE("request: control and worker on threads of their own", "[session]") {
-    Rig rig;
+    RequestRig rig;
     std::atomic<bool> stop{false};
     std::thread worker([&] {
         // Sessions come and go all the time.
@@ -200,7 +200,7 @@ TEST_CASE("request: control and worker on threads of their own", "[session]") {
 }
 
 TEST_CASE("request: the heaviest sessions, heaviest first", "[session]") {
-    Rig rig;
+    RequestRig rig;
     constexpr std::uint32_t kSessions = 1000;
     auto rng = test::random_engine();
     INFO("seed " << test::seed());
@@ -239,7 +239,7 @@ TEST_CASE("request: the heaviest sessions, heaviest first", "[session]") {
 }
 
 TEST_CASE("request: a heaviest session that ends before the walk has come round is left out", "[session]") {
-    Rig rig;
+    RequestRig rig;
     for (std::uint32_t i = 0; i < 100; ++i) rig.table.touch(rig.add(test::pool_key(i, false)), false, 0, 100 + i, 0);
     REQUIRE(rig.mailbox->post({.kind = Kind::top, .max_views = 3}));
     rig.table.touch(0, false, 0, 100000, 0);

@@ -13,15 +13,15 @@ namespace cachewire::session {
 
 namespace {
 
-constexpr std::uint64_t kHz = 1'000'000'000;
+constexpr std::uint64_t kNanosecondHz = 1'000'000'000;
 constexpr std::uint32_t kLength = 100;
 
-struct Rig {
-    Table table{64, -1, kHz, {}};
+struct CountersRig {
+    Table table{64, -1, kNanosecondHz, {}};
     OutcomeTable outcomes{16};
     RuleCounters rules;
 
-    Rig() {
+    CountersRig() {
         table.count_rules_in(&rules);
         rules.put(0);
         rules.put(1);
@@ -41,7 +41,7 @@ struct Rig {
 }  // namespace
 
 TEST_CASE("rule counters: a session's packets reach its rule when flushed, judged anew, and at its end", "[session]") {
-    Rig rig;
+    CountersRig rig;
     const std::uint32_t a = rig.add(0);
     rig.judge(a, 7);
     CHECK(rig.sessions(7) == 1);
@@ -66,7 +66,7 @@ TEST_CASE("rule counters: a session's packets reach its rule when flushed, judge
 }
 
 TEST_CASE("rule counters: a packet that its own rule has judged doesn't count for the session's", "[session]") {
-    Rig rig;
+    CountersRig rig;
     const std::uint32_t a = rig.add(0);
     rig.judge(a, 7);
     rig.touch(a);
@@ -78,18 +78,18 @@ TEST_CASE("rule counters: a packet that its own rule has judged doesn't count fo
 }
 
 TEST_CASE("rule counters: sessions of an expiry walk are credited, half-range flushes too", "[session]") {
-    Rig rig;
+    CountersRig rig;
     const std::uint32_t a = rig.add(0);
     rig.judge(a, 7);
     for (unsigned i = 0; i < 40000; ++i) rig.touch(a);
     CHECK(rig.packets(7) == 32768);
-    rig.table.expire(1000 * kHz, 64, rig.outcomes);
+    rig.table.expire(1000 * kNanosecondHz, 64, rig.outcomes);
     CHECK(rig.packets(7) == 40000);
     CHECK(rig.rules.held(0) == 0);
 }
 
 TEST_CASE("rule counters: numbers without memory and tables without counters count nothing", "[session]") {
-    Rig rig;
+    CountersRig rig;
     const std::uint32_t a = rig.add(0);
     rig.judge(a, 1u << 20);
     rig.touch(a);
@@ -103,7 +103,7 @@ TEST_CASE("rule counters: numbers without memory and tables without counters cou
 
 // Whatever happens to sessions, each packet counts for the rule that had judged its session when it came.
 TEST_CASE("rule counters: random touches, verdicts and ends add up", "[session]") {
-    Rig rig;
+    CountersRig rig;
     auto engine = test::random_engine();
     const auto below = [&](unsigned n) { return std::uniform_int_distribution<unsigned>(0, n - 1)(engine); };
     std::map<std::uint32_t, std::uint32_t> alive;  // flow -> entry

@@ -21,7 +21,7 @@ using Insert = session::Table::Insert;
 
 namespace {
 
-constexpr std::uint64_t kHz = 1000;
+using test::kHz;
 constexpr std::uint32_t kCapacity = 512;
 constexpr std::uint32_t kPool = 1500;                            // flows that compete for the capacity
 constexpr session::Timeouts kTimeouts{.established_tcp = 9000};  // longer than the clock's range

@@ -18,7 +18,7 @@ using Insert = session::Table::Insert;
 
 namespace {
 
-constexpr std::uint64_t kHz = 1000;
+using test::kHz;
 
 std::uint32_t add(Table& table, const net::FlowKey& key, std::uint64_t now = 0) {
     Found found;

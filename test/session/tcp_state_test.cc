@@ -14,9 +14,9 @@ using session::Table;
 
 namespace {
 
-constexpr std::uint8_t F = session::kTcpFin, S = session::kTcpSyn, R = session::kTcpRst, A = session::kTcpAck;
+using namespace test::tcp_flags;
 constexpr bool kForward = false, kReverse = true;
-constexpr std::uint64_t kHz = 1000;
+using test::kHz;
 
 struct Packet {
     bool reverse;

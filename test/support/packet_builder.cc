@@ -40,14 +40,6 @@ net::Address ip_address(const Bytes& bytes, std::size_t ip, bool dst) {
 
 }  // namespace
 
-net::Address address(std::string_view text) {
-    const auto parsed = net::parse_address(text);
-    // The form that the parser has to refuse must still be written down for tests.
-    if (!parsed && text.starts_with("::ffff:")) return address(text.substr(7));
-    if (!parsed) throw std::invalid_argument("not an address: " + std::string(text));
-    return parsed->address;
-}
-
 void PacketBuilder::put16(std::uint16_t value) {
     put8(static_cast<std::uint8_t>(value >> 8));
     put8(static_cast<std::uint8_t>(value));

@@ -11,6 +11,7 @@
 
 #include "net/flow_key.h"
 #include "net/mac.h"
+#include "support/parsed.h"
 
 namespace cachewire::test {
 
@@ -19,8 +20,6 @@ using Bytes = std::vector<std::uint8_t>;
 inline constexpr net::Mac kRouterMac{{0x02, 0, 0, 0, 0, 0x01}};  // of the port that receives
 inline constexpr net::Mac kHostMac{{0x02, 0, 0, 0, 0, 0x99}};
 inline constexpr net::Mac kBroadcastMac{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
-
-net::Address address(std::string_view text);  // throws std::invalid_argument
 
 struct Ip4Fields {
     std::uint8_t tos = 0;
