@@ -82,7 +82,7 @@ class Pair {
         const control::PortQueues ports[] = {{*builder_.registry().ports.find("west"), west_.id(), 1, 1},
                                              {*builder_.registry().ports.find("east"), east_.id(), 1, 1}};
         WorkerState* states[] = {workers_[0].get(), workers_[1].get()};
-        mesh_.connect(states, ports);
+        mesh_.connect(states, ports, pipeline::spread_owners(2));
         for (auto& worker : workers_) worker->handoff.owners.fill(1);
         workers_[0]->rx_queue = {ports[0].port, west_.id(), 0};
         mbufs_.resize(kFrames);

@@ -49,7 +49,8 @@ std::vector<std::vector<pipeline::RxQueue>> assign_queues(std::span<const PortQu
     return queues;
 }
 
-void HandoffMesh::connect(std::span<WorkerState* const> workers, std::span<const PortQueues> ports) {
+void HandoffMesh::connect(std::span<WorkerState* const> workers, std::span<const PortQueues> ports,
+                          const pipeline::Owners& owners) {
     const auto count = static_cast<unsigned>(workers.size());
     if (count < 2) return;
     std::vector<std::size_t> bytes(count, (count - 1) * sizeof(HandoffRing));
@@ -60,7 +61,7 @@ void HandoffMesh::connect(std::span<WorkerState* const> workers, std::span<const
         shelves.emplace_back(memory_.back().data());
         pipeline::Handoff& handoff = workers[w]->handoff;
         handoff.workers = count;
-        handoff.owners = pipeline::spread_owners(count);
+        handoff.owners = owners;
         handoff.peers.resize(count);
         handoff.send_out.resize(pipeline::kMaxPorts);
         handoff.send_in.resize(pipeline::kMaxPorts);

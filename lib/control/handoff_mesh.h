@@ -24,7 +24,8 @@ std::vector<std::vector<pipeline::RxQueue>> assign_queues(std::span<const PortQu
 class HandoffMesh {
   public:
     // With one worker nothing is made. Throws base::MachineError.
-    void connect(std::span<pipeline::WorkerState* const> workers, std::span<const PortQueues> ports);
+    void connect(std::span<pipeline::WorkerState* const> workers, std::span<const PortQueues> ports,
+                 const pipeline::Owners& owners);
 
     // For a port that no published snapshot has, and none had under another number of TX queues: nobody looks at its
     // place.

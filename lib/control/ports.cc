@@ -39,12 +39,6 @@ struct Change {
     const config::Port *from, *to;
 };
 
-std::string port_names(const Ports& ports) {
-    std::string names;
-    for (const auto& port : ports) names += (names.empty() ? "" : ", ") + port->name();
-    return names;
-}
-
 }  // namespace
 
 port::PortConfig port_config(const config::Config& config, const config::Port& port, unsigned workers) {
@@ -96,21 +90,33 @@ void change_devices(Ports& ports, const config::Config& from, const config::Conf
     }
 }
 
-void say_how_workers_share(const config::Config& config, const Ports& ports, const Workers& workers) {
+void say_how_workers_share(const Workers& workers, bool rss) {
     const std::size_t count = workers.all().size();
     if (count < 2) return;
     std::string without;
     for (const auto& worker : workers.all())
         if (worker->rx_queues().empty())
             without += (without.empty() ? "" : ", ") + std::to_string(worker->state().lcore);
-    base::log_info("{} workers: sessions are spread in software over all of them, rings between them take {} KiB{}{}",
-                   count, workers.mesh().bytes() >> 10,
+    base::log_info("{} workers: sessions are spread {} over all of them, rings between them take {} KiB{}{}", count,
+                   rss ? "by the hash that devices place packets by" : "in software", workers.mesh().bytes() >> 10,
                    without.empty() ? "" : "; without a receive queue of their own: lcore ", without);
-    if (config.workers.dispatch == config::Dispatch::rss)
-        base::log_info(
-            "workers.dispatch: rss is not used: no hash that the {} of port{} {} could take gives the owner that "
-            "cachewire computes (a keyed multiply-fold), so it is software",
-            ports.size() == 1 ? "device" : "devices", ports.size() == 1 ? "" : "s", port_names(ports));
+}
+
+RssPort rss_port(const port::EthPort& port, std::span<const std::vector<pipeline::RxQueue>> queues) {
+    RssPort result{
+        port.name(), port.driver(), std::make_unique<port::EthRssDevice>(port.id(), port.config().rx_queues), {}};
+    for (const auto& worker : queues) {
+        result.queues.emplace_back();
+        for (const pipeline::RxQueue& queue : worker)
+            if (queue.ethdev == port.id()) result.queues.back().push_back(queue.queue);
+    }
+    return result;
+}
+
+RssPort rss_port(const port::EthPort& port, const Workers& workers) {
+    std::vector<std::vector<pipeline::RxQueue>> queues;
+    for (const auto& worker : workers.all()) queues.push_back(worker->rx_queues());
+    return rss_port(port, queues);
 }
 
 void warn_about_tags(const config::Config& config, const Ports& ports) {

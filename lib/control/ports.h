@@ -7,10 +7,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "config/config.h"
+#include "control/rss_dispatch.h"
 #include "control/snapshot_builder.h"
 #include "control/workers.h"
 #include "port/port.h"
@@ -29,7 +31,11 @@ PortInfo port_info(const port::EthPort& port);
 void change_devices(Ports& ports, const config::Config& from, const config::Config& to);
 
 // At start: which worker gets its packets how. One line where there are several.
-void say_how_workers_share(const config::Config& config, const Ports& ports, const Workers& workers);
+void say_how_workers_share(const Workers& workers, bool rss);
+
+// As the dispatch asks its device. `queues`: what each worker polls.
+RssPort rss_port(const port::EthPort& port, std::span<const std::vector<pipeline::RxQueue>> queues);
+RssPort rss_port(const port::EthPort& port, const Workers& workers);
 
 // One warning for each AF_PACKET port on which tags matter: its driver hands every outer tag over as 802.1Q.
 void warn_about_tags(const config::Config& config, const Ports& ports);

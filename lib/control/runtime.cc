@@ -34,12 +34,13 @@ constexpr unsigned kDrainMs = 1000;
 
 net::HashSeed random_seed() {
     net::HashSeed seed;
-    if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
+    std::uint64_t random[3];
+    if (getrandom(random, sizeof random, 0) != sizeof random)
         throw base::MachineError("getrandom gave no seed for the flow hash");
     // The fold multiplies by these: an even or tiny key would lose bits.
-    seed.a |= 1;
-    seed.b |= 1;
-    seed.c |= 1;
+    seed.a = random[0] | 1;
+    seed.b = random[1] | 1;
+    seed.c = random[2] | 1;
     return seed;
 }
 
@@ -159,9 +160,23 @@ void Runtime::start_ports() {
     watch_.emplace(
         ports_, [this](const std::string& name, const PortInfo& info) { return republish(name, info); },
         [this](const std::string& name) { return oversize_frames(name); });
-    builder_.emplace(std::move(infos), random_seed(), SOCKET_ID_ANY);
+    choose_dispatch();
+    builder_.emplace(std::move(infos), dispatch_->seed(), SOCKET_ID_ANY);
     route_feed_.emplace(*builder_, *publisher_);
     links_.follow(config_.cross_connects, config_, ports_);
+}
+
+void Runtime::choose_dispatch() {
+    const auto workers = static_cast<unsigned>(lcores_.size());
+    dispatch_.emplace(config_.workers.dispatch == config::Dispatch::rss, workers, random_seed(),
+                      [](const std::string& text) { base::log_info("{}", text); });
+    std::vector<PortQueues> numbers;  // workers get their queues in this order; places in the snapshot don't matter yet
+    for (const auto& port : ports_)
+        numbers.push_back({0, port->id(), port->config().rx_queues, port->config().tx_queues});
+    const auto queues = assign_queues(numbers, workers);
+    std::vector<RssPort> asked;
+    for (const auto& port : ports_) asked.push_back(rss_port(*port, queues));
+    dispatch_->choose(asked);
 }
 
 // Generation 1 is published before the first worker runs: no packet is ever handled without its policy.
@@ -193,8 +208,8 @@ void Runtime::start_workers() {
         builder_->rule_hits().add_worker(state->rules);
         workers_.add(std::move(state), std::move(queues[i]), *publisher_);
     }
-    workers_.connect(ports);
-    say_how_workers_share(config_, ports_, workers_);
+    workers_.connect(ports, dispatch_->owners());
+    say_how_workers_share(workers_, dispatch_->uses_rss());
     start_slow_path();
     std::vector<SessionRequests::Worker> askable;
     for (const auto& worker : workers_.all()) askable.push_back({&worker->mailbox(), worker->state().lcore});
@@ -263,7 +278,8 @@ Runtime::View Runtime::view() const {
             *slow_path_,
             *twins_,
             *route_feed_,
-            builder_->fed_routes()};
+            builder_->fed_routes(),
+            *dispatch_};
 }
 
 void Runtime::request_stop() {

@@ -25,6 +25,7 @@
 #include "control/ports.h"
 #include "control/publisher.h"
 #include "control/route_feed.h"
+#include "control/rss_dispatch.h"
 #include "control/session_requests.h"
 #include "control/session_status.h"
 #include "control/signals.h"
@@ -114,6 +115,7 @@ class Runtime {
         const Twins& twins;
         const RouteFeed& route_feed;
         const std::map<std::uint16_t, FedTable>& fed_routes;  // by tenant slot
+        const RssDispatch& dispatch;
     };
     template <class F>
     auto with_view(F&& f) {
@@ -127,6 +129,7 @@ class Runtime {
   private:
     View view() const;
     void start_ports();
+    void choose_dispatch();
     void start_workers();
     void start_slow_path();
     void configure_slow_path();
@@ -170,6 +173,7 @@ class Runtime {
     PortChange::OldQueues old_queues_;  // until the grace period is over
     unsigned lost_mbufs_ = 0;           // with ports that are closed for good
     std::optional<Publisher> publisher_;
+    std::optional<RssDispatch> dispatch_;
     std::optional<SnapshotBuilder> builder_;
     std::optional<RouteFeed> route_feed_;
     std::unique_ptr<qos::SharedBuckets> shared_policers_;  // of several workers, which write it

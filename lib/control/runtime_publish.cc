@@ -131,6 +131,7 @@ Runtime::ReloadResult Runtime::apply(config::Config next, bool dry_run) {
             publisher_->publish(builder_->commit(std::move(pass)), [this] { builder_->grace_period_over(); });
             for (LeavingPort& port : ports.finish(old_queues_)) leaving_.push_back(std::move(port));
             for (const std::string& name : ports.plan().removed) watch_->forget(name);
+            for (const std::size_t i : ports.plan().added) dispatch_->tell(rss_port(*ports_[i], workers_));
             previous_ = std::exchange(config_, std::move(next));
             configure_slow_path();
             links_.follow(config_.cross_connects, config_, ports_);
@@ -168,6 +169,9 @@ bool Runtime::republish(const std::string& port, const PortInfo& info) {
     builder_->complete(*pass);
     publisher_->publish(builder_->commit(std::move(pass)), [this] { builder_->grace_period_over(); });
     configure_slow_path();
+    if (info.attached)
+        for (const auto& each : ports_)
+            if (each->name() == port && each->is_open()) dispatch_->tell(rss_port(*each, workers_));
     return finish_grace_period().empty();
 }
 

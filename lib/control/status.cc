@@ -48,6 +48,7 @@ Json info(const View& v) {
             {"confirm_in_s", v.confirm_by_ms ? (*v.confirm_by_ms - std::min(*v.confirm_by_ms, v.now_ms) + 999) / 1000
                                              : std::uint64_t{0}},
             {"restart_pending", v.restart_pending},
+            {"dispatch", v.dispatch.uses_rss() ? "rss" : "software"},
             {"workers", static_cast<std::uint64_t>(v.workers.all().size())}};
 }
 

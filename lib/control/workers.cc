@@ -53,7 +53,9 @@ void Workers::add(std::unique_ptr<pipeline::WorkerState> state, std::vector<pipe
     workers_.push_back(std::make_unique<pipeline::Worker>(std::move(state), std::move(queues), publisher.add_worker()));
 }
 
-void Workers::connect(std::span<const PortQueues> ports) { mesh_.connect(states_, ports); }
+void Workers::connect(std::span<const PortQueues> ports, const pipeline::Owners& owners) {
+    mesh_.connect(states_, ports, owners);
+}
 
 void Workers::launch() {
     launched_ = true;  // first, so that the ones which run are joined when a later one can't be launched

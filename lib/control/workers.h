@@ -29,7 +29,7 @@ class Workers {
 
     void add(std::unique_ptr<pipeline::WorkerState> state, std::vector<pipeline::RxQueue> queues, Publisher& publisher);
     // After the last add(), before launch(): the rings between them.
-    void connect(std::span<const PortQueues> ports);
+    void connect(std::span<const PortQueues> ports, const pipeline::Owners& owners);
     void launch();
     // Rings for a port that comes while they run; before the snapshot that has it is published.
     void add_port(const PortQueues& port) { mesh_.add_port(states_, port); }

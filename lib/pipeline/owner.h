@@ -1,7 +1,8 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
-// Which worker a session belongs to: a pure function of the keyed symmetric hash over the tuple, the same for both
-// directions and in every tenant. The table is the same on every worker and stays while they run.
+// Which worker a session belongs to: a pure function of the symmetric hash over the tuple (the keyed one; a Toeplitz
+// hash where devices place packets by it), the same for both directions and in every tenant. The table is the same on
+// every worker and stays while they run.
 #include <array>
 #include <cassert>
 #include <cstdint>
@@ -20,11 +21,13 @@ using Owners = std::array<std::uint8_t, kOwnerBuckets>;
 // The hash's upper bits. A session table's tags and a group's members are chosen by lower ones.
 constexpr unsigned owner_bucket(std::uint32_t hash) noexcept { return hash >> (32 - kOwnerBits); }
 
-constexpr Owners spread_owners(unsigned workers) noexcept {
+// `granularity`: a power of two; where a device's table is smaller than ours, buckets that it doesn't tell apart have
+// one owner.
+constexpr Owners spread_owners(unsigned workers, unsigned granularity = kOwnerBuckets) noexcept {
     assert(workers != 0 && workers <= kMaxWorkers);
     Owners owners{};
     for (unsigned bucket = 0; bucket < kOwnerBuckets; ++bucket)
-        owners[bucket] = static_cast<std::uint8_t>(bucket % workers);
+        owners[bucket] = static_cast<std::uint8_t>(bucket % granularity % workers);
     return owners;
 }
 

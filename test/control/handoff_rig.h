@@ -55,11 +55,12 @@ acl:
 
 class HandoffRig {
   public:
-    explicit HandoffRig(unsigned workers, const std::string& config = handoff_config(), std::uint32_t sessions = 65536)
+    explicit HandoffRig(unsigned workers, const std::string& config = handoff_config(), std::uint32_t sessions = 65536,
+                        const net::HashSeed& seed = {})
         : pool_(shared_pool()),
           west(*shared_port(0)),
           east(*shared_port(1)),
-          builder_({{"west", {west.id(), 1, kRouterMac}}, {"east", {east.id(), 1, kEastMac}}}, {}, -1),
+          builder_({{"west", {west.id(), 1, kRouterMac}}, {"east", {east.id(), 1, kEastMac}}}, seed, -1),
           publisher_(workers) {
         publish(config);
         std::vector<control::PortQueues> ports;
@@ -75,7 +76,7 @@ class HandoffRig {
             workers_.push_back(
                 std::make_unique<pipeline::Worker>(std::move(state), std::move(queues[w]), publisher_.add_worker()));
         }
-        mesh_.connect(states, ports);
+        mesh_.connect(states, ports, pipeline::spread_owners(workers));
     }
     ~HandoffRig() {
         if (threads_.empty()) start();  // turned by hand: they see `stopped`, and drop what they hold

@@ -55,6 +55,9 @@ std::pair<std::uint32_t, std::uint32_t> number_of(const Bytes& frame) {
     return {a, b};
 }
 
+// By which hash sessions find their owner: the keyed one, or one that devices can compute.
+const net::HashSeed kDispatchSeeds[] = {{}, {.rss = net::RssHash(0x6d5a)}};
+
 void check_closed(const pipeline::LedgerLine& l) {
     INFO("rx " << l.rx << " tx " << l.tx << " dropped " << l.dropped << " held " << l.held);
     CHECK(control::unaccounted(l) == 0);
@@ -130,9 +133,10 @@ TEST_CASE("owner: random flows are spread evenly, and both directions alike", "[
 
 TEST_CASE("handoff: every reply finds its session, whichever worker received it", "[handoff]") {
     constexpr unsigned kFlows = 10000;
-    for (const unsigned workers : {1u, 2u, 4u}) {
-        INFO(workers << " workers");
-        HandoffRig rig(workers);
+    const unsigned workers = GENERATE(1u, 2u, 4u);
+    for (const net::HashSeed& seed : kDispatchSeeds) {
+        INFO(workers << " workers, rss " << seed.rss.in_use());
+        HandoffRig rig(workers, test::handoff_config(), 65536, seed);
         rig.start();
         std::vector<Bytes> forward, reverse;
         for (unsigned i = 0; i < kFlows; ++i) forward.push_back(there(i));
@@ -157,6 +161,34 @@ TEST_CASE("handoff: every reply finds its session, whichever worker received it"
     }
 }
 
+TEST_CASE("handoff: what a device places at its owner takes no ring, what it misplaces does", "[handoff]") {
+    constexpr unsigned kFlows = 1000;
+    const net::HashSeed& seed = kDispatchSeeds[1];
+    HandoffRig rig(2, test::handoff_config(), 65536, seed);  // west's queue is the first worker's
+    rig.start();
+    std::vector<Bytes> placed, misplaced;
+    for (unsigned i = 0; i < kFlows; ++i) {
+        const Flow f = flow(i);
+        net::FlowKey key;
+        const auto address = [](const std::string& text) { return net::parse_address(text).value().address; };
+        key.src = address(f.client);
+        key.dst = address(f.server);
+        key.src_port_be = rte_cpu_to_be_16(f.port);
+        key.dst_port_be = rte_cpu_to_be_16(53);
+        key.proto = 17;
+        const bool owned = pipeline::spread_owners(2)[pipeline::owner_bucket(net::flow_hash(key, seed))] == 0;
+        (owned ? placed : misplaced).push_back(there(i));
+    }
+    CHECK(rig.exchange(rig.west, rig.east, placed).size() == placed.size());
+    CHECK(rig.state(0).handoff_counters.given.read() == 0);
+    CHECK(rig.exchange(rig.west, rig.east, misplaced).size() == misplaced.size());
+    rig.stop();
+    CHECK(rig.state(0).handoff_counters.given.read() == misplaced.size());
+    CHECK(placed.size() > kFlows / 3);
+    CHECK(misplaced.size() > kFlows / 3);
+    check_closed(rig.ledger());
+}
+
 TEST_CASE("handoff: replies to sessions that leak come to their worker by another tenant", "[handoff]") {
     constexpr unsigned kFlows = 2000;
     const std::string config = R"(version: 1
@@ -177,9 +209,10 @@ acl:
   - {name: edge, stateful: true, rules: [{action: permit, in: lan}]}
   - {name: shut}
 )";
-    for (const unsigned workers : {2u, 4u}) {
-        INFO(workers << " workers");
-        HandoffRig rig(workers, config);
+    const unsigned workers = GENERATE(2u, 4u);
+    for (const net::HashSeed& seed : kDispatchSeeds) {
+        INFO(workers << " workers, rss " << seed.rss.in_use());
+        HandoffRig rig(workers, config, 65536, seed);
         rig.start();
         std::vector<Bytes> forward, reverse;
         for (unsigned i = 0; i < kFlows; ++i) forward.push_back(there(i));
@@ -213,8 +246,9 @@ TEST_CASE("handoff: order inside a session holds", "[handoff]") {
 
 TEST_CASE("handoff: pieces and ICMP errors reach the owner of the session they belong to", "[handoff]") {
     constexpr unsigned kFlows = 500;
-    for (const unsigned workers : {2u, 4u}) {
-        HandoffRig rig(workers);
+    const unsigned workers = GENERATE(2u, 4u);
+    for (const net::HashSeed& seed : kDispatchSeeds) {
+        HandoffRig rig(workers, test::handoff_config(), 65536, seed);
         rig.start();
         std::vector<Bytes> forward, pieces, errors;
         for (unsigned i = 0; i < kFlows; ++i) {
@@ -242,7 +276,7 @@ TEST_CASE("handoff: pieces and ICMP errors reach the owner of the session they b
             errors.push_back(
                 PacketBuilder().eth(test::kEastMac).ip4("198.19.255.1", f.client).icmp(3, 1).payload(quote).bytes());
         }
-        INFO(workers << " workers");
+        INFO(workers << " workers, rss " << seed.rss.in_use());
         CHECK(rig.exchange(rig.west, rig.east, forward).size() == kFlows);
         CHECK(rig.exchange(rig.east, rig.west, pieces).size() == 3 * kFlows);
         CHECK(rig.exchange(rig.east, rig.west, errors).size() == kFlows);
