@@ -125,7 +125,7 @@ std::string rule_text(const View& v, const session::SessionView& s) {
     if (s.cold.rule == tenant.default_rule) return "default";
     const auto& rules = tenant.acl->list().rules;
     const std::uint32_t rule = s.cold.rule - tenant.rule_base;
-    if (rule >= rules.size()) return "?";
+    if (rule >= rules.size()) return "of an older policy";  // only a reply has come by since
     return rules[rule].name.empty() ? fmt::format("rule {}", rule + 1) : rules[rule].name;
 }
 

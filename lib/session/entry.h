@@ -32,7 +32,8 @@ enum class State : std::uint8_t {
     reset_reverse
 };
 inline constexpr std::size_t kStates = 9;
-inline constexpr std::uint32_t kNone = 0xffffffff;  // no entry
+inline constexpr std::uint32_t kNone = 0xffffffff;      // no entry
+inline constexpr std::uint32_t kSameRule = 0xfffffffe;  // ColdEntry::reverse_rule: replies go by the session's rule
 
 // Those that may go when the table runs full: not confirmed yet, or over.
 inline constexpr bool is_expendable(State state) noexcept {
@@ -89,13 +90,14 @@ struct alignas(base::kCacheLine) ColdEntry {
     // for new and stale sessions.
     std::uint16_t in_interface_be;                                         // 0
     std::uint8_t tcp_flags, dscp, icmp_type, icmp_code, match_flags, pcp;  // 2
-    std::uint32_t rule;         // 8   number of the rule that the verdict came from (rule_counters.h), or kNone
-    std::uint32_t hash;         // 12  to find the buckets again when the session ends
-    std::uint64_t created_tsc;  // 16  for requests
-    std::uint64_t packets[2];   // 24  totals, without the hot entry's deltas
-    std::uint64_t bytes[2];     // 40
-    std::uint32_t idle_ticks;   // 56  the walk's: idle time before last_seen, valid with kNoPacketSince
-    std::uint32_t companion;    // 60  the session's companion, or kNone; read when it ends and by requests
+    std::uint32_t rule;           // 8   number of the rule that the verdict came from (rule_counters.h), or kNone
+    std::uint32_t hash;           // 12  to find the buckets again when the session ends
+    std::uint32_t created_ticks;  // 16  for requests; a clock of 32 bits comes round after 17 years at least
+    std::uint32_t reverse_rule;   // 20  the same as `rule` for the replies' own verdict, or kSameRule: they have none
+    std::uint64_t packets[2];     // 24  totals, without the hot entry's deltas
+    std::uint64_t bytes[2];       // 40
+    std::uint32_t idle_ticks;     // 56  the walk's: idle time before last_seen, valid with kNoPacketSince
+    std::uint32_t companion;      // 60  the session's companion, or kNone; read when it ends and by requests
 };
 static_assert(sizeof(ColdEntry) == base::kCacheLine);
 static_assert(sizeof(net::FlowKey) - net::kFlowIdentityBytes == offsetof(ColdEntry, rule));

@@ -7,7 +7,8 @@
 
 namespace cachewire::session {
 
-OutcomeTable::OutcomeTable(std::size_t capacity) : slots_(capacity), chains_(std::bit_ceil(capacity), kNoOutcome) {
+OutcomeTable::OutcomeTable(std::size_t capacity)
+    : slots_(capacity), replies_(capacity), chains_(std::bit_ceil(capacity), kNoOutcome) {
     assert(capacity > 0 && capacity <= kNoOutcome);
     for (std::size_t i = capacity; i-- > 0;) {  // low indices first: few verdicts are used, they should share lines
         slots_[i].next = free_;
@@ -15,26 +16,40 @@ OutcomeTable::OutcomeTable(std::size_t capacity) : slots_(capacity), chains_(std
     }
 }
 
-std::uint16_t& OutcomeTable::chain(const Outcome& outcome) noexcept {
+std::uint16_t& OutcomeTable::chain(const Verdicts& verdicts) noexcept {
     static_assert(sizeof(Outcome) == sizeof(std::uint64_t));
-    std::uint64_t bytes;
-    std::memcpy(&bytes, &outcome, sizeof bytes);
-    return chains_[(bytes * 0x9e3779b97f4a7c15u >> 40) & (chains_.size() - 1)];
+    constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15u;
+    std::uint64_t hash = 0, word;
+    for (const Outcome* outcome : {&verdicts.reverse, &verdicts.forward}) {
+        std::memcpy(&word, outcome, sizeof word);
+        hash = (std::rotl(hash, 29) ^ word) * kOdd;
+    }
+    hash ^= verdicts.reverse_fields * kOdd;
+    return chains_[(hash ^ hash >> 24) >> 16 & (chains_.size() - 1)];
 }
 
-std::uint16_t OutcomeTable::intern(const Outcome& outcome) noexcept {
-    std::uint16_t& first = chain(outcome);
+Verdicts OutcomeTable::verdicts(std::uint16_t index) const noexcept {
+    if (index == kNoOutcome) return {};
+    const Slot& slot = slots_[index];
+    const Reply& reply = replies_[index];
+    return {slot.outcome, reply.outcome, reply.fields, slot.knows_forward, slot.knows_reverse};
+}
+
+std::uint16_t OutcomeTable::intern(const Verdicts& wanted) noexcept {
+    std::uint16_t& first = chain(wanted);
     for (std::uint16_t i = first; i != kNoOutcome; i = slots_[i].next) {
-        if (slots_[i].outcome != outcome) continue;
+        if (verdicts(i) != wanted) continue;
         ++slots_[i].references;
         return i;
     }
-    if (free_ == kNoOutcome) return kNoOutcome;
+    if (free_ == kNoOutcome || (wanted.knows_reverse && with_reply_ >= slots_.size() / 2)) return kNoOutcome;
     const std::uint16_t index = free_;
     free_ = slots_[index].next;
-    slots_[index] = {outcome, 1, first};
+    slots_[index] = {wanted.forward, 1, first, wanted.knows_forward, wanted.knows_reverse};
+    replies_[index] = {wanted.reverse, wanted.reverse_fields};
     first = index;
     ++used_;
+    with_reply_ += wanted.knows_reverse;
     return index;
 }
 
@@ -43,12 +58,13 @@ void OutcomeTable::release(std::uint16_t index) noexcept {
     Slot& slot = slots_[index];
     assert(slot.references > 0);
     if (--slot.references != 0) return;
-    std::uint16_t* link = &chain(slot.outcome);
+    std::uint16_t* link = &chain(verdicts(index));
     while (*link != index) link = &slots_[*link].next;
     *link = slot.next;
     slot.next = free_;
     free_ = index;
     --used_;
+    with_reply_ -= slot.knows_reverse;
 }
 
 }  // namespace cachewire::session

@@ -112,11 +112,11 @@ void Mailbox::add_view(Table& table, const OutcomeTable& outcomes, std::uint32_t
     view.hot = table.hot(index);
     view.cold = table.cold(index);
     view.outcome.reset();
-    if (view.hot.outcome != kNoOutcome) view.outcome = outcomes[view.hot.outcome];
+    if (outcomes.knows_forward(view.hot.outcome)) view.outcome = outcomes[view.hot.outcome];
     view.companion.reset();
     if (view.cold.companion != kNone)
         view.companion = forward_key(table.hot(view.cold.companion), table.cold(view.cold.companion));
-    view.age_cycles = now_tsc - view.cold.created_tsc;
+    view.age_cycles = table.age_cycles(index, now_tsc);
     view.idle_cycles = table.idle_cycles(index, now_tsc);
 }
 

@@ -41,10 +41,10 @@ class RuleCounters {
             hits.bytes.add(bytes);
         }
     }
-    // A session comes to the rule, or leaves it.
-    void hold(std::uint32_t rule) noexcept {
+    // A session comes to the rule, or leaves it. Where the rule is its replies' alone it is not one of the rule's.
+    void hold(std::uint32_t rule, bool of_replies = false) noexcept {
         if (Chunk* chunk = chunk_of(rule)) {
-            chunk->hits[rule % kChunkRules].sessions.add(1);
+            if (!of_replies) chunk->hits[rule % kChunkRules].sessions.add(1);
             chunk->held.store(chunk->held.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
         }
     }

@@ -187,19 +187,50 @@ void Table::begin(std::uint32_t index, const net::FlowKey& key, std::uint32_t ha
                 offsetof(ColdEntry, rule));
     cold.rule = kNone;
     cold.hash = hash;
-    cold.created_tsc = now_tsc;
+    cold.created_ticks = ticks(now_tsc);
+    cold.reverse_rule = kSameRule;
     cold.companion = kNone;
+}
+
+// What the session's memo says under this generation.
+Verdicts Table::known_verdicts(const HotEntry& hot, const OutcomeTable& outcomes,
+                               std::uint16_t policy_generation) const noexcept {
+    return hot.policy_generation == policy_generation ? outcomes.verdicts(hot.outcome) : Verdicts{};
 }
 
 std::uint16_t Table::memoize(std::uint32_t index, OutcomeTable& outcomes, const Outcome& outcome,
                              std::uint16_t policy_generation, std::uint32_t rule) noexcept {
     HotEntry& hot = hot_[index];
     const std::uint16_t before = hot.outcome;
-    hot.outcome = outcomes.intern(outcome);  // before the release, so that an unchanged verdict keeps its index
+    Verdicts verdicts = known_verdicts(hot, outcomes, policy_generation);
+    verdicts.forward = outcome;
+    verdicts.knows_forward = true;
+    hot.outcome = outcomes.intern(verdicts);  // before the release, so that an unchanged verdict keeps its index
+    if (verdicts.knows_reverse && hot.outcome == kNoOutcome) {
+        verdicts.knows_reverse = false;
+        hot.outcome = outcomes.intern(outcome);
+    }
     outcomes.release(before);
     hot.policy_generation = policy_generation;
+    if (!verdicts.knows_reverse) set_reverse_rule(index, kSameRule);
     set_rule(index, rule);
     return hot.outcome;
+}
+
+bool Table::memoize_reverse(std::uint32_t index, OutcomeTable& outcomes, const Outcome& outcome, std::uint64_t fields,
+                            std::uint16_t policy_generation, std::uint32_t rule) noexcept {
+    HotEntry& hot = hot_[index];
+    Verdicts verdicts = known_verdicts(hot, outcomes, policy_generation);
+    verdicts.reverse = outcome;
+    verdicts.reverse_fields = fields;
+    verdicts.knows_reverse = true;
+    const std::uint16_t both = outcomes.intern(verdicts);
+    if (both == kNoOutcome) return false;
+    outcomes.release(hot.outcome);
+    hot.outcome = both;
+    hot.policy_generation = policy_generation;
+    set_reverse_rule(index, rule);
+    return true;
 }
 
 void Table::set_rule(std::uint32_t index, std::uint32_t rule) noexcept {
@@ -209,6 +240,17 @@ void Table::set_rule(std::uint32_t index, std::uint32_t rule) noexcept {
     if (rule_counters_ != nullptr) {
         rule_counters_->release(now);
         rule_counters_->hold(rule);
+    }
+    now = rule;
+}
+
+void Table::set_reverse_rule(std::uint32_t index, std::uint32_t rule) noexcept {
+    std::uint32_t& now = cold_[index].reverse_rule;
+    if (now == rule) return;
+    flush(index);
+    if (rule_counters_ != nullptr) {  // kSameRule has no chunk
+        rule_counters_->release(now);
+        rule_counters_->hold(rule, true);
     }
     now = rule;
 }
@@ -230,6 +272,7 @@ void Table::finish(std::uint32_t index, OutcomeTable& outcomes, base::Counter Te
     const HotEntry& hot = hot_[index];
     assert(hot.state() != State::free && !hot.is_companion());
     TenantUse& use = uses_[hot.tenant];
+    set_reverse_rule(index, kSameRule);
     set_rule(index, kNone);
     count_end(use, hot.state());
     (use.*why).add(1);
@@ -247,6 +290,7 @@ void Table::restart(std::uint32_t index, OutcomeTable& outcomes, const net::Flow
     if (cold_[index].companion != kNone) return finish(index, outcomes, &TenantUse::closed);
     assert(match_key(hot_[index], key).any);
     TenantUse& use = uses_[key.tenant];
+    set_reverse_rule(index, kSameRule);
     set_rule(index, kNone);
     outcomes.release(hot_[index].outcome);
     count_end(use, hot_[index].state());
@@ -256,15 +300,17 @@ void Table::restart(std::uint32_t index, OutcomeTable& outcomes, const net::Flow
 }
 
 void Table::flush(std::uint32_t index) noexcept {
-    const Moved moved = move_counts(index);
-    if (rule_counters_ != nullptr && moved.packets != 0)
-        rule_counters_->count(cold_[index].rule, moved.packets, moved.bytes);
+    const std::array<Moved, 2> moved = move_counts(index);
+    if (rule_counters_ == nullptr) return;
+    for (const bool reverse : {false, true})
+        if (const Moved& part = moved[reverse]; part.packets != 0)
+            rule_counters_->count(rule_of(cold_[index], reverse), part.packets, part.bytes);
 }
 
-Table::Moved Table::move_counts(std::uint32_t index) noexcept {
+std::array<Table::Moved, 2> Table::move_counts(std::uint32_t index) noexcept {
     HotEntry& hot = hot_[index];
     ColdEntry& cold = cold_[index];
-    const Moved moved{std::uint64_t{hot.packets[0]} + hot.packets[1], std::uint64_t{hot.bytes[0]} + hot.bytes[1]};
+    const std::array<Moved, 2> moved{Moved{hot.packets[0], hot.bytes[0]}, Moved{hot.packets[1], hot.bytes[1]}};
     for (unsigned direction = 0; direction < 2; ++direction) {
         cold.packets[direction] += hot.packets[direction];
         cold.bytes[direction] += hot.bytes[direction];

@@ -111,12 +111,17 @@ class Table {
     // entry, which alone holds state. exists: `key` belongs to a session already.
     Insert add_companion(std::uint32_t forward, const net::FlowKey& key, std::uint32_t hash) noexcept;
 
-    // A session's reference to its outcome changes in these four places and nowhere else.
+    // A session's reference to its outcome changes in these five places and nowhere else.
     //
     // Keeps the verdict under the tenant's policy generation; `rule` as in the list, for requests. When no outcome
-    // index is left the session goes on without a memo. Returns the index.
+    // index is left the session goes on without a memo. Returns the index. The replies' verdict stays where it is of
+    // that generation too and there is an index for both.
     std::uint16_t memoize(std::uint32_t index, OutcomeTable& outcomes, const Outcome& outcome,
                           std::uint16_t policy_generation, std::uint32_t rule) noexcept;
+    // The replies' own verdict, of a stateless list; `fields` as in Verdicts::reverse_fields. The forward one stays
+    // where it is of that generation. False: no index is left, and all stays as it is.
+    bool memoize_reverse(std::uint32_t index, OutcomeTable& outcomes, const Outcome& outcome, std::uint64_t fields,
+                         std::uint16_t policy_generation, std::uint32_t rule) noexcept;
     void erase(std::uint32_t index, OutcomeTable& outcomes) noexcept { finish(index, outcomes, &TenantUse::killed); }
     // A new connection over the tuple of one that is over (can_restart): `key` gives the forward direction from now on.
     // Entry and index stay, all else is as after insert(). A session with a companion ends instead, so that its next
@@ -163,7 +168,7 @@ class Table {
         entry.last_seen = stamp;
         ++statistics.packets[reverse ? 1 : 0];
         statistics.bytes[reverse ? 1 : 0] += frame_length;
-        if (rule_counters_ != nullptr) rule_counters_->count(statistics.rule, 1, frame_length);
+        if (rule_counters_ != nullptr) rule_counters_->count(rule_of(statistics, reverse), 1, frame_length);
         advance(entry, reverse, tcp_flags);
     }
     // The same for a packet that its own rule has judged and not the session's, so that it counts for that one alone.
@@ -175,10 +180,14 @@ class Table {
     }
     // Moves the session on by hand: requests and tests. Not to State::free.
     void set_state(std::uint32_t index, State state) noexcept;
-    // Moves the hot entry's counts to the cold one, and credits them to the session's rule.
+    // Moves the hot entry's counts to the cold one, and credits them to the session's rule, replies to theirs.
     void flush(std::uint32_t index) noexcept;
     // The session's rule is another one from now on: what has been counted until now is the old one's.
     void set_rule(std::uint32_t index, std::uint32_t rule) noexcept;
+    // The rule that the replies of a session are counted for.
+    [[nodiscard]] static std::uint32_t rule_of(const ColdEntry& cold, bool reverse) noexcept {
+        return reverse && cold.reverse_rule != kSameRule ? cold.reverse_rule : cold.rule;
+    }
     // Where rules' hits are counted, for as long as the table lives; null: nowhere.
     void count_rules_in(RuleCounters* counters) noexcept { rule_counters_ = counters; }
 
@@ -196,7 +205,10 @@ class Table {
         return static_cast<std::uint16_t>(stamp(now_tsc) - (entry.last_seen & ~kNoPacketSince)) >> 1;
     }
     [[nodiscard]] std::uint64_t cycles_per_tick() const noexcept { return std::uint64_t{1} << tick_shift_; }
-    // Since the session's last packet.
+    // Since the session's first packet, to a tick, and since its last.
+    [[nodiscard]] std::uint64_t age_cycles(std::uint32_t index, std::uint64_t now_tsc) const noexcept {
+        return std::uint64_t{static_cast<std::uint32_t>(ticks(now_tsc) - cold_[index].created_ticks)} << tick_shift_;
+    }
     [[nodiscard]] std::uint64_t idle_cycles(std::uint32_t index, std::uint64_t now_tsc) const noexcept;
     [[nodiscard]] Stats stats() const noexcept;                                                      // any thread
     [[nodiscard]] const TenantUse& use(std::size_t tenant) const noexcept { return uses_[tenant]; }  // any thread
@@ -206,7 +218,7 @@ class Table {
     // First line of the mapping: enough to check and adopt a table that another process left.
     struct alignas(base::kCacheLine) Header {
         static constexpr std::uint64_t kMagic = 0x6877'6361'7373'6573;
-        static constexpr std::uint32_t kVersion = 2;
+        static constexpr std::uint32_t kVersion = 3;
         std::uint64_t magic;
         std::uint32_t version;
         std::uint32_t capacity;
@@ -226,10 +238,16 @@ class Table {
     }
     [[nodiscard]] Found find(const Index::Place& at, const net::FlowKey& key) const noexcept;
     [[nodiscard]] bool is_past_timeout(std::uint32_t index, std::uint64_t now_tsc) noexcept;
+    [[nodiscard]] std::uint32_t ticks(std::uint64_t now_tsc) const noexcept {
+        return static_cast<std::uint32_t>(now_tsc >> tick_shift_);
+    }
     struct Moved {
         std::uint64_t packets, bytes;
     };
-    Moved move_counts(std::uint32_t index) noexcept;
+    std::array<Moved, 2> move_counts(std::uint32_t index) noexcept;  // by direction
+    void set_reverse_rule(std::uint32_t index, std::uint32_t rule) noexcept;
+    [[nodiscard]] Verdicts known_verdicts(const HotEntry& hot, const OutcomeTable& outcomes,
+                                          std::uint16_t policy_generation) const noexcept;
     void begin(std::uint32_t index, const net::FlowKey& key, std::uint32_t hash, std::uint64_t now_tsc) noexcept;
     [[nodiscard]] Insert admit(std::uint16_t tenant, std::uint64_t now_tsc, const Quota& quota) noexcept;
     // Links a free entry under the hash; kNone: both buckets are full. There is a free one.

@@ -2,6 +2,7 @@
 // Random rules, routes and traffic with reloads between bursts, through workers that differ in one thing only: whether
 // they use the memo. Packet by packet they do the same.
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "control/memo_rig.h"
@@ -310,15 +311,41 @@ std::map<std::string, unsigned> kinds(const std::vector<std::string>& fates, std
     return seen;
 }
 
+// Stateless lists: each packet counts once, for the rule that judges it, whoever remembers the verdict.
+void compare_rule_hits(const pipeline::Snapshot& snapshot, const test::Builder& builder, test::Runner& memo,
+                       test::Runner& plain) {
+    for (const char* name : {"blue", "green"}) {
+        const pipeline::Tenant& tenant = snapshot.tenants[builder.tenant(name)];
+        for (std::uint32_t rule = tenant.rule_base; rule <= tenant.default_rule; ++rule) {
+            INFO("seed " << test::seed() << ", " << name << ", rule " << rule - tenant.rule_base);
+            REQUIRE(memo.rule_hits(rule) == plain.rule_hits(rule));
+        }
+    }
+}
+
+// Replies of stateless sessions that the memo has answered: what is judged alone leaves no counts in the hot entry.
+void count_memoised_replies(const test::Builder& builder, const test::Runner& memo, std::array<unsigned, 2>& seen) {
+    const session::Table& sessions = *memo.worker->sessions;
+    for (std::uint32_t i = 0; i < sessions.used_end(); ++i) {
+        const session::HotEntry& entry = sessions.hot(i);
+        if (entry.state() == session::State::free || entry.packets[1] == 0) continue;
+        if (entry.tenant == builder.tenant("blue") || entry.tenant == builder.tenant("green"))
+            ++seen[entry.dst.is_v4() ? 0 : 1];
+    }
+}
+
 void compare_runs(const std::string& policy, std::uint32_t capacity, unsigned bursts) {
     auto engine = test::random_engine();
     World world(engine);
     test::Builder builder(ports());
     test::Runner memo(capacity), plain(capacity), shadow(capacity), none(capacity);
     std::map<std::string, unsigned> seen;
+    std::array<unsigned, 2> replies{};  // by family
+    for (test::Runner* runner : {&memo, &plain}) builder.count_hits_of(*runner);
     std::unique_ptr<pipeline::Snapshot> snapshot = builder.build(world.text(policy));
     for (unsigned round = 0; round < bursts; ++round) {
         if (world.chance(15)) {
+            compare_rule_hits(*snapshot, builder, memo, plain);
             world.change();
             snapshot = builder.build(world.text(policy));
         }
@@ -350,6 +377,7 @@ void compare_runs(const std::string& policy, std::uint32_t capacity, unsigned bu
                          << world.plan(packets[i].tenant));
         }
         seen = kinds(with_memo, std::move(seen));
+        count_memoised_replies(builder, memo, replies);
         const double seconds = world.chance(5) ? 40 : world.chance(30) ? 0.5 * world.below(8) : 0.001;
         for (test::Runner* runner : {&memo, &plain, &shadow, &none}) runner->advance(*snapshot, seconds);
     }
@@ -357,6 +385,7 @@ void compare_runs(const std::string& policy, std::uint32_t capacity, unsigned bu
     for (const auto* counter : {&counters.hits, &counters.misses, &counters.stale, &counters.bypass_fragment,
                                 &counters.bypass_icmp_error, &counters.bypass_options, &counters.bypass_other})
         CHECK(counter->read() > 0);
+    CHECK((replies[0] > 0 && replies[1] > 0));
     CHECK(plain.worker->memo.hits.read() == 0);
     CHECK(shadow.worker->memo.shadow_checked.read() > 0);
     CHECK(shadow.worker->memo.shadow_mismatch.read() == 0);

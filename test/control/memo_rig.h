@@ -80,6 +80,14 @@ class Runner {
         pipeline::expire_sessions(*worker, snapshot, worker->now_tsc, entries);
     }
 
+    // Of a rule by its number, those that sessions have counted included.
+    std::uint64_t rule_hits(std::uint32_t rule) {
+        session::Table& sessions = *worker->sessions;
+        for (std::uint32_t i = 0; i < sessions.used_end(); ++i)
+            if (sessions.hot(i).state() != session::State::free) sessions.flush(i);
+        return worker->rules.hits(rule).packets.read();
+    }
+
     std::unique_ptr<pipeline::WorkerState> worker;
 
   private:
@@ -103,6 +111,8 @@ class Builder {
         builder_.grace_period_over();
         return snapshot;
     }
+    // Before the first build: that runner's hits by rule are counted.
+    void count_hits_of(Runner& runner) { builder_.rule_hits().add_worker(runner.worker->rules); }
     [[nodiscard]] const control::Registry& registry() const { return builder_.registry(); }
     [[nodiscard]] std::uint16_t port(const std::string& name) const { return *registry().ports.find(name); }
     [[nodiscard]] std::uint16_t tenant(const std::string& name) const { return *registry().tenants.find(name); }

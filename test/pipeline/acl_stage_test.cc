@@ -204,7 +204,8 @@ TEST_CASE("acl stage: a stale session is judged by its first packet's fields, no
     CHECK(rig.fate(1) == "live");
 }
 
-TEST_CASE("acl stage: replies under a list without state are judged by their own key and renew nothing", "[pipeline]") {
+TEST_CASE("acl stage: replies under a list without state are judged by their own key and renew their half of the memo",
+          "[pipeline]") {
     AclRig rig;
     rig.track(1, false);
     const auto* list = rig.add_list({port_rule(acl::Action::permit, 80)}, acl::Action::deny);
@@ -213,13 +214,15 @@ TEST_CASE("acl stage: replies under a list without state are judged by their own
     rig.pass({key});
     REQUIRE(rig.fate(0) == "live");
     rig.set_list(1, list);
-    const std::uint16_t before = rig.hot(key).policy_generation;
+    const auto verdicts = [&] { return rig.worker->outcomes.verdicts(rig.hot(key).outcome); };
     rig.pass({reply_to(key)});
     CHECK(rig.fate(0) == "acl_default");
-    CHECK(rig.hot(key).policy_generation == before);
+    CHECK(rig.hot(key).policy_generation == rig.snapshot.tenants[1].policy_generation);
+    CHECK((verdicts().knows_reverse && !verdicts().reverse.permit && !verdicts().knows_forward));
     rig.pass({key});
     CHECK(rig.fate(0) == "live");
-    CHECK(rig.hot(key).policy_generation == rig.snapshot.tenants[1].policy_generation);
+    CHECK((verdicts().knows_forward && verdicts().forward.permit && verdicts().knows_reverse));
+    CHECK(rig.worker->outcomes.size() == 1);
 }
 
 TEST_CASE("acl stage: denied packets install no session and hold no outcome", "[pipeline]") {

@@ -248,8 +248,8 @@ TEST_CASE("install: packets of one new flow in a burst make one session", "[pipe
     CHECK(rig.lane(0).session == rig.lane(2).session);
     CHECK_FALSE(rig.has(1, kLaneReverse));
     CHECK(rig.has(2, kLaneReverse));
-    CHECK(rig.hot(0).packets[0] == 2);
-    CHECK(rig.hot(0).packets[1] == 1);
+    CHECK(rig.packets(rig.lane(0).session, 0) == 2);
+    CHECK(rig.packets(rig.lane(0).session, 1) == 1);
     CHECK(rig.worker->outcomes.references(rig.hot(0).outcome) == 1);
 }
 

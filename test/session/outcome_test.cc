@@ -56,6 +56,36 @@ TEST_CASE("outcomes: every index that 16 bits leave is used, then it is full", "
     CHECK(table.size() == kNoOutcome);
 }
 
+TEST_CASE("outcomes: a verdict and the same one with another for replies are two values", "[session]") {
+    OutcomeTable table;
+    const Outcome permit{.permit = true}, deny{};
+    const std::uint16_t alone = table.intern(permit);
+    const Verdicts both{permit, deny, 7, true, true}, reply{{}, deny, 7, false, true};
+    const std::uint16_t with_reply = table.intern(both), reply_alone = table.intern(reply);
+    CHECK((alone != with_reply && with_reply != reply_alone && alone != reply_alone));
+    CHECK(table.intern(both) == with_reply);
+    CHECK(table.intern(Verdicts{permit, deny, 8, true, true}) != with_reply);
+    CHECK((table.verdicts(with_reply) == both && table.verdicts(reply_alone) == reply));
+    CHECK((table.knows_forward(alone) && !table.knows_reverse(alone)));
+    CHECK((!table.knows_forward(reply_alone) && table.knows_reverse(reply_alone)));
+    CHECK((!table.knows_forward(kNoOutcome) && !table.knows_reverse(kNoOutcome)));
+    CHECK(table.verdicts(kNoOutcome) == Verdicts{});
+    CHECK(table[with_reply].permit);
+    CHECK_FALSE(table.reverse(with_reply).permit);
+}
+
+TEST_CASE("outcomes: what packets can make many of leaves half of the indices", "[session]") {
+    OutcomeTable table(8);
+    std::uint64_t fields = 0;
+    const auto with_reply = [&] { return table.intern(Verdicts{{.permit = 1}, {}, fields++, true, true}); };
+    const std::uint16_t first = with_reply();
+    for (int i = 0; i < 3; ++i) CHECK(with_reply() != kNoOutcome);
+    CHECK(with_reply() == kNoOutcome);
+    for (std::uint8_t i = 0; i < 4; ++i) CHECK(table.intern({.traffic_class = i}) != kNoOutcome);
+    table.release(first);
+    CHECK(with_reply() == first);
+}
+
 TEST_CASE("outcomes: random use equals a map of counts", "[session]") {
     auto rng = cachewire::test::random_engine();
     INFO("seed " << cachewire::test::seed());

@@ -48,8 +48,10 @@ struct Session {
     bool reset = false, reset_by_reverse = false;
     bool fin[2] = {false, false};
     bool companion = false;
-    bool memo = false;
-    Outcome outcome;
+    session::Verdicts memo;  // of `generation`
+    std::uint16_t generation = 0;
+
+    bool has_memo() const { return memo.knows_forward || memo.knows_reverse; }
 };
 
 // The pool's number identifies a flow in both directions. Time is exact here: 64 bits, no ticks that wrap.
@@ -165,9 +167,7 @@ class Run {
         REQUIRE(stats.active + stats.companions == model_.entries());
         REQUIRE(stats.created == stats.active + stats.expired + stats.evicted + stats.closed + stats.killed);
         REQUIRE(table_.use(kLimited).active.read() == model_.of_tenant(kLimited));
-        std::map<Outcome, std::uint32_t,
-                 decltype([](const Outcome& a, const Outcome& b) { return std::memcmp(&a, &b, sizeof a) < 0; })>
-            references;
+        std::vector<session::Verdicts> memos;
         for (const auto& [number, s] : model_.sessions) {
             const session::HotEntry& hot = table_.hot(s.index);
             const session::ColdEntry& cold = table_.cold(s.index);
@@ -176,12 +176,13 @@ class Run {
                 REQUIRE(cold.packets[d] + hot.packets[d] == s.packets[d]);
                 REQUIRE(cold.bytes[d] + hot.bytes[d] == s.bytes[d]);
             }
-            REQUIRE((hot.outcome != session::kNoOutcome) == s.memo);
-            if (!s.memo) continue;
-            REQUIRE(outcomes_[hot.outcome] == s.outcome);
-            ++references[s.outcome];
+            REQUIRE((hot.outcome != session::kNoOutcome) == s.has_memo());
+            REQUIRE(outcomes_.verdicts(hot.outcome) == s.memo);
+            if (!s.has_memo()) continue;
+            REQUIRE(hot.policy_generation == s.generation);
+            if (std::find(memos.begin(), memos.end(), s.memo) == memos.end()) memos.push_back(s.memo);
         }
-        REQUIRE(outcomes_.size() == references.size());
+        REQUIRE(outcomes_.size() == memos.size());
     }
 
     void check_that_all_happened() {
@@ -192,6 +193,7 @@ class Run {
         CHECK(stats.killed > 1000);
         CHECK(stats.quota_denied > 100);
         CHECK(stats.companions > 0);
+        for (const unsigned count : memoised_) CHECK(count > 20);
     }
 
   private:
@@ -255,14 +257,39 @@ class Run {
         const auto it = model_.sessions.find(number());
         if (it == model_.sessions.end()) return;
         Session& s = it->second;
-        const Outcome outcome{.permit = true, .traffic_class = static_cast<std::uint8_t>(rng_() % 40)};
-        const bool another_holds_it =
-            std::any_of(model_.sessions.begin(), model_.sessions.end(),
-                        [&](const auto& item) { return item.second.memo && item.second.outcome == outcome; });
-        const bool room = another_holds_it || outcomes_.size() < kOutcomes;
-        s.memo = table_.memoize(s.index, outcomes_, outcome, 1, 0) != session::kNoOutcome;
-        s.outcome = outcome;
-        REQUIRE(s.memo == room);
+        generation_ += rng_() % 64 == 0;  // a reload
+        session::Verdicts wanted = s.generation == generation_ ? s.memo : session::Verdicts{};
+        const Outcome outcome{.permit = true, .traffic_class = static_cast<std::uint8_t>(rng_() % 5)};
+        const bool reverse = rng_() % 2 != 0;
+        (reverse ? wanted.reverse : wanted.forward) = outcome;
+        (reverse ? wanted.knows_reverse : wanted.knows_forward) = true;
+        if (reverse) {
+            wanted.reverse_fields = rng_() % 2;
+            const bool kept =
+                table_.memoize_reverse(s.index, outcomes_, outcome, wanted.reverse_fields, generation_, 0);
+            REQUIRE(kept == has_room(wanted));
+            if (kept) s.memo = wanted, s.generation = generation_;
+        } else {
+            // The replies' verdict goes where there is no room for both.
+            if (!has_room(wanted)) wanted = {.forward = outcome, .knows_forward = true};
+            if (!has_room(wanted)) wanted = {};
+            table_.memoize(s.index, outcomes_, outcome, generation_, 0);
+            s.memo = wanted;
+            s.generation = generation_;
+        }
+        const session::Verdicts now = outcomes_.verdicts(table_.hot(s.index).outcome);
+        REQUIRE(now == s.memo);
+        ++memoised_[now.knows_forward + 2 * now.knows_reverse];
+    }
+
+    // While the session still holds what it had.
+    bool has_room(const session::Verdicts& wanted) const {
+        std::vector<session::Verdicts> held;
+        for (const auto& [number, s] : model_.sessions)
+            if (s.has_memo() && std::find(held.begin(), held.end(), s.memo) == held.end()) held.push_back(s.memo);
+        if (std::find(held.begin(), held.end(), wanted) != held.end()) return true;
+        const auto pairs = std::count_if(held.begin(), held.end(), [](const auto& v) { return v.knows_reverse; });
+        return held.size() < kOutcomes && (!wanted.knows_reverse || pairs < static_cast<long>(kOutcomes / 2));
     }
 
     // Time passes, up to half of the clock's range at once, and the walk comes round in pieces.
@@ -317,12 +344,14 @@ class Run {
 
     static constexpr std::array<std::uint8_t, 16> kFlags = {0x10, 0x10, 0x10, 0x10, 0x18, 0x18, 0x18, 0x10,
                                                             0x10, 0x02, 0x12, 0x02, 0x11, 0x10, 0x04, 0x10};
-    static constexpr std::size_t kOutcomes = 24;
+    static constexpr std::size_t kOutcomes = 9;  // five verdicts, and too few pairs of them
 
     std::mt19937_64 rng_;
     std::uint64_t now_ = 0;
     Table table_{kCapacity, -1, kHz, kTimeouts};
     OutcomeTable outcomes_{kOutcomes};
+    std::uint16_t generation_ = 1;
+    std::array<unsigned, 4> memoised_{};  // none, forward, reverse, both
     Model model_;
 };
 

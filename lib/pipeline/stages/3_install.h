@@ -110,7 +110,11 @@ struct Install {
         if (speaks_for_session(tenant, lane, result))
             session::remember_next_hop(sessions.hot(found.index), found.reverse, lane.next_hop,
                                        tenant.route_generation);
-        sessions.touch(found.index, found.reverse, key.tcp_flags, lane.frame_length, worker.now_tsc);
+        if (result == session::Table::Insert::exists && !tenant.stateful) {
+            count_apart(worker, snapshot, burst, i);  // its own rule has judged it
+        } else {
+            sessions.touch(found.index, found.reverse, key.tcp_flags, lane.frame_length, worker.now_tsc);
+        }
         return true;
     }
 

@@ -16,6 +16,7 @@
 #include "pipeline/bypass.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/snapshot.h"
+#include "pipeline/stages/own_verdict.h"
 #include "pipeline/stages/verdict.h"
 #include "pipeline/twin.h"
 #include "pipeline/worker_state.h"
@@ -260,14 +261,16 @@ struct Session {
         const session::HotEntry& entry = worker.sessions->hot(found.index);
         if (found.reverse) lane.flags |= kLaneReverse;
         const bool usable = entry.policy_generation == tenant.policy_generation && snapshot.memoize &&
-                            (lane.flags & kLaneBypass) == 0 && entry.outcome != session::kNoOutcome &&
-                            (tenant.stateful || speaks_for(worker, tenant, found, burst.key(i)));
+                            (lane.flags & kLaneBypass) == 0 &&
+                            (tenant.stateful ? worker.outcomes.knows_forward(entry.outcome)
+                                             : speaks_for(worker, tenant, found, burst.key(i)));
         if (!usable) return hit_without_memo(worker, snapshot, tenant, burst, i, found);
+        const bool reply_alone = found.reverse && !tenant.stateful;
         if (snapshot.shadow_check != 0 && ++worker.shadow_hits >= snapshot.shadow_check) {
             worker.shadow_hits = 0;
             worker.memo.shadow_checked.add(1);
             ++counts.hits;
-            lane.flags |= kLaneStale | kLaneShadow;
+            lane.flags |= reply_alone ? kLaneShadow : kLaneStale | kLaneShadow;
             return true;
         }
         if (take_route(tenant, entry, found.reverse, lane)) {
@@ -275,7 +278,7 @@ struct Session {
         } else {
             worker.memo.stale.add(1);
         }
-        return apply(worker, burst, i, entry);
+        return apply(worker, burst, i, entry, reply_alone);
     }
 
     // False: there was a next hop, of other routes.
@@ -288,19 +291,6 @@ struct Session {
         return true;
     }
 
-    // A stateless list has an opinion of its own on each packet. The session's verdict is this packet's only in its
-    // direction, and where the packet agrees with the session's first one in all that the rules look at. Only lists
-    // that look at such fields pay for the cold line.
-    static bool speaks_for(WorkerState& worker, const Tenant& tenant, session::Found found,
-                           const net::FlowKey& key) noexcept {
-        if (found.reverse) return false;
-        if (tenant.own_fields == 0) return true;
-        std::uint64_t own, first;
-        std::memcpy(&own, &key.in_interface_be, sizeof own);
-        std::memcpy(&first, &worker.sessions->cold(found.index).in_interface_be, sizeof first);
-        return ((own ^ first) & tenant.own_fields) == 0;
-    }
-
     // Leaves the lane to the ACL stage: as the session's (stale) or, without either flag, by its own key.
     template <class Burst>
     [[gnu::noinline]] static bool hit_without_memo(WorkerState& worker, const Snapshot& snapshot, const Tenant& tenant,
@@ -309,15 +299,19 @@ struct Session {
         const session::HotEntry& entry = worker.sessions->hot(found.index);
         const bool bypass = (lane.flags & kLaneBypass) != 0;
         const bool outdated = entry.policy_generation != tenant.policy_generation;
-        const bool own = !tenant.stateful && (bypass || !speaks_for(worker, tenant, found, burst.key(i)));
+        const bool own = !tenant.stateful &&
+                         (bypass || found.reverse || !agrees_with_first(worker, tenant, found.index, burst.key(i)));
         if (!bypass && snapshot.memoize) take_route(tenant, entry, found.reverse, lane);
-        if (tenant.stateful && outdated && is_kept(snapshot, entry)) {
+        if (tenant.stateful && outdated && is_kept(worker, snapshot, entry)) {
             if (!bypass) (snapshot.memoize ? worker.memo.hits : worker.memo.bypass_other).add(1);
-            return apply(worker, burst, i, entry);
+            return apply(worker, burst, i, entry, false);
         }
         // Without the memo a stateless list judges each packet alone.
         if (own || (!tenant.stateful && !snapshot.memoize)) {
-            if (!bypass) worker.memo.bypass_other.add(1);
+            if (!bypass && teaches_memo(worker, snapshot, tenant, found))
+                lane.flags |= kLaneLearn;  // counted where it is judged
+            else if (!bypass)
+                worker.memo.bypass_other.add(1);
             return true;
         }
         lane.flags |= kLaneStale;  // counted where it is judged, which finds out whether there is an outcome to be had
@@ -325,18 +319,21 @@ struct Session {
     }
 
     // `on_policy_change: keep` makes a stateful list's verdict part of the session's state.
-    static bool is_kept(const Snapshot& snapshot, const session::HotEntry& entry) noexcept {
-        return snapshot.on_policy_change == OnPolicyChange::keep && entry.outcome != session::kNoOutcome;
+    static bool is_kept(WorkerState& worker, const Snapshot& snapshot, const session::HotEntry& entry) noexcept {
+        return snapshot.on_policy_change == OnPolicyChange::keep && worker.outcomes.knows_forward(entry.outcome);
     }
 
-    // The session's verdict to the lane.
+    // The session's verdict, or that of its replies alone, to the lane.
     template <class Burst>
-    static bool apply(WorkerState& worker, Burst& burst, auto i, const session::HotEntry& entry) noexcept {
+    static bool apply(WorkerState& worker, Burst& burst, auto i, const session::HotEntry& entry,
+                      bool reply_alone) noexcept {
         auto&& lane = burst.lane(i);
-        const session::Outcome& outcome = worker.outcomes[entry.outcome];
+        const session::Outcome& outcome =
+            reply_alone ? worker.outcomes.reverse(entry.outcome) : worker.outcomes[entry.outcome];
         if (!outcome.permit) {
             // A session that a reload has turned against; it is not touched, so it ends by its time-out.
-            count_rule(worker, burst, i, worker.sessions->cold(lane.session).rule);
+            const session::ColdEntry& cold = worker.sessions->cold(lane.session);
+            count_rule(worker, burst, i, session::Table::rule_of(cold, reply_alone));
             return refuse(burst, i, outcome);
         }
         lane.outcome = entry.outcome;
@@ -366,7 +363,7 @@ struct Session {
             return true;
         lane.session = related.found.index;
         if (!related.found.reverse) lane.flags |= kLaneReverse;  // it answers what it quotes
-        if (outdated && is_kept(snapshot, entry)) return apply(worker, burst, i, entry);
+        if (outdated && is_kept(worker, snapshot, entry)) return apply(worker, burst, i, entry, false);
         lane.flags |= kLaneStale;
         return true;
     }

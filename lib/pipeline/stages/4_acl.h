@@ -6,6 +6,8 @@
 //
 // What is denied is counted for its rule here; what goes on is counted where it is known to leave, by Install.
 //
+// A stateless list judges replies by their own key. The first one's verdict goes into the session's memo, for replies.
+//
 // In front of the list stand an operator's blocks, for every packet, memo or not: they stop sessions at once without a
 // word to any of them, so that those go on when a block ends. Nothing is blocked: one test a burst.
 #include <array>
@@ -15,6 +17,7 @@
 #include "pipeline/egress.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/snapshot.h"
+#include "pipeline/stages/own_verdict.h"
 #include "pipeline/stages/verdict.h"
 #include "pipeline/worker_state.h"
 #include "session/table.h"
@@ -97,6 +100,8 @@ struct Acl {
             auto&& lane = burst.lane(i);
             const Tenant& tenant = snapshot.tenants[lane.tenant];
             write(burst, i, verdict, denied);
+            if ((lane.flags & (kLaneLearn | kLaneShadow)) != 0)
+                renew_reply_memo(worker, tenant, lane, verdict, own_fields(burst.key(i)));
             if (tenant.policy_hops == nullptr) return;
             // The session's next hop may be what its own rule says.
             lane.policy_hop = tenant.policy_hops[verdict.treatment.next_hop];
@@ -165,7 +170,7 @@ struct Acl {
         const Tenant& tenant = snapshot.tenants[lane.tenant];
         const std::uint16_t generation = tenant.policy_generation;
         const std::uint32_t rule = tenant.rule_id(verdict.rule);
-        const bool current = entry.policy_generation == generation && entry.outcome != session::kNoOutcome;
+        const bool current = entry.policy_generation == generation && worker.outcomes.knows_forward(entry.outcome);
         const session::Outcome outcome = outcome_of(verdict, next_hop);
         if ((lane.flags & kLaneShadow) != 0) {
             if (worker.outcomes[entry.outcome] != outcome || worker.sessions->cold(lane.session).rule != rule) {
@@ -181,6 +186,32 @@ struct Acl {
         lane.outcome = worker.sessions->memoize(lane.session, worker.outcomes, outcome, generation, rule);
         if ((lane.flags & kLaneShadow) != 0 || current) return;
         auto& counter = lane.outcome == session::kNoOutcome ? worker.memo.bypass_outcome_full : worker.memo.stale;
+        counter.add(1);
+    }
+
+    // What a stateless list says of a reply, for those that follow it. Only what the rules look at is kept, so that
+    // sessions whose replies differ in nothing else share a value.
+    [[gnu::noinline]] static void renew_reply_memo(WorkerState& worker, const Tenant& tenant, auto& lane,
+                                                   const acl::Verdict& verdict, std::uint64_t fields) noexcept {
+        const session::HotEntry& entry = worker.sessions->hot(lane.session);
+        const session::Outcome outcome = outcome_of(verdict, kNoNextHop);
+        const std::uint32_t rule = tenant.rule_id(verdict.rule);
+        const bool current = entry.policy_generation == tenant.policy_generation;
+        if ((lane.flags & kLaneShadow) != 0) {
+            const std::uint32_t known = worker.sessions->cold(lane.session).reverse_rule;
+            if (worker.outcomes.reverse(entry.outcome) == outcome && known == rule) return;
+            worker.memo.shadow_mismatch.add(1);
+            lane.flags &= static_cast<std::uint16_t>(~kLaneShadow);
+        } else if (current && worker.outcomes.knows_reverse(entry.outcome)) {  // an earlier lane of this burst's
+            worker.memo.bypass_other.add(1);
+            return;
+        }
+        const bool kept = worker.sessions->memoize_reverse(lane.session, worker.outcomes, outcome,
+                                                           fields & tenant.own_fields, tenant.policy_generation, rule);
+        if ((lane.flags & kLaneLearn) == 0) return;
+        auto& counter = !kept     ? worker.memo.bypass_outcome_full
+                        : current ? worker.memo.bypass_other
+                                  : worker.memo.stale;
         counter.add(1);
     }
 
