@@ -49,19 +49,23 @@ QuotaCredit::~QuotaCredit() {
         if (credits_[tenant].sessions != 0) shared_->give_back(tenant, credits_[tenant].sessions);
 }
 
-bool QuotaCredit::take(std::size_t tenant, const Quota& quota, std::uint64_t now_tsc) noexcept {
+bool QuotaCredit::has(std::size_t tenant, const Quota& quota, std::uint64_t now_tsc) noexcept {
     Credit& credit = credits_[tenant];
     credit.chunk = chunk_of(quota.sessions);
     if (credit.sessions == 0) credit.sessions = shared_->reserve(tenant, quota.sessions, credit.chunk);
     if (credit.sessions == 0) return false;
+    if (quota.new_per_second == Quota::kUnlimited) return true;
+    if (credit.beginnings == 0)
+        credit.beginnings =
+            shared_->take_new(tenant, quota.new_per_second, tsc_hz_, now_tsc, chunk_of(quota.new_per_second));
+    return credit.beginnings != 0;
+}
+
+bool QuotaCredit::take(std::size_t tenant, const Quota& quota, std::uint64_t now_tsc) noexcept {
+    if (!has(tenant, quota, now_tsc)) return false;
+    Credit& credit = credits_[tenant];
     credit.counted = quota.new_per_second != Quota::kUnlimited;
-    if (credit.counted) {
-        if (credit.beginnings == 0)
-            credit.beginnings =
-                shared_->take_new(tenant, quota.new_per_second, tsc_hz_, now_tsc, chunk_of(quota.new_per_second));
-        if (credit.beginnings == 0) return false;
-        --credit.beginnings;
-    }
+    if (credit.counted) --credit.beginnings;
     --credit.sessions;
     return true;
 }

@@ -47,6 +47,8 @@ class QuotaCredit {
     QuotaCredit(const QuotaCredit&) = delete;
     QuotaCredit& operator=(const QuotaCredit&) = delete;
 
+    // Whether a session may begin now: as take(), and takes none.
+    bool has(std::size_t tenant, const Quota& quota, std::uint64_t now_tsc) noexcept;
     // One session that begins now.
     bool take(std::size_t tenant, const Quota& quota, std::uint64_t now_tsc) noexcept;
     // It did not begin after all.

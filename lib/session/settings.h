@@ -27,6 +27,8 @@ struct Quota {
     static constexpr std::uint32_t kUnlimited = 0xffffffff;
     std::uint32_t sessions = kUnlimited;
     std::uint32_t new_per_second = kUnlimited;
+
+    [[nodiscard]] bool is_unlimited() const noexcept { return sessions == kUnlimited && new_per_second == kUnlimited; }
 };
 
 }  // namespace cachewire::session

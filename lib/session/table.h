@@ -106,6 +106,11 @@ class Table {
     Insert insert(const net::FlowKey& key, std::uint32_t hash, std::uint64_t now_tsc, Found& found) noexcept {
         return insert(key, hash, now_tsc, Quota{}, found);
     }
+    // The tenant's quota is used up, so no session can begin now: known before anybody asks for its verdict.
+    [[nodiscard]] bool is_over_quota(std::uint16_t tenant, std::uint64_t now_tsc, const Quota& quota) noexcept {
+        return !quota.is_unlimited() && !quotas_.has(tenant, quota, now_tsc);
+    }
+    void count_quota_denied(std::uint16_t tenant) noexcept { uses_[tenant].quota_denied.add(1); }
     // A second tuple under which session `forward` is found: `key` is the reply's, where translation or another tenant
     // make it differ. One a session; it ends with the session. A look-up costs one line more and gives the forward
     // entry, which alone holds state. exists: `key` belongs to a session already.

@@ -22,13 +22,28 @@ using test::tcp;
 using test::udp;
 constexpr std::uint16_t kMidstream = 3;  // as kTrack
 
+const net::Address kRouter = net::Address::from_v4(0x0a000001);
+
+// The router's own address, and no route.
+struct OwnAddress : route::FibView {
+    void lookup(std::span<const net::Address* const> destinations,
+                std::span<std::uint16_t> next_hops) const noexcept override {
+        for (std::size_t i = 0; i < destinations.size(); ++i) next_hops[i] = *destinations[i] == kRouter ? 1 : 0;
+    }
+};
+
 struct LimitsRig : test::StageRig {
+    OwnAddress fib;
+
     LimitsRig() {
         snapshot.tenants[kTrack] = {
             .sessions = SessionMode::track, .stateful = true, .policy_generation = 5, .route_generation = 9};
         snapshot.tenants[kCache] = {.sessions = SessionMode::cache, .policy_generation = 5, .route_generation = 9};
         snapshot.tenants[kMidstream] = snapshot.tenants[kTrack];
         snapshot.tenants[kMidstream].midstream = true;
+        snapshot.next_hops.resize(12);
+        snapshot.next_hops[1].kind = route::NextHopKind::local;
+        for (pipeline::Tenant& tenant : snapshot.tenants) tenant.fib = &fib;
     }
     // One burst; a list that permits and a route stand in between.
     void pass(const std::vector<net::FlowKey>& keys) {
@@ -75,6 +90,20 @@ TEST_CASE("session limits: over its quota a stateful tenant's packet is dropped 
     CHECK(rig.lane(5).session == kNoSession);
     CHECK(rig.sessions().use(kTrack).quota_denied.read() == 1);
     CHECK(rig.sessions().use(kCache).quota_denied.read() == 1);
+}
+
+// Neither the list, which might name another reason, nor the route; only what is for the router itself goes on.
+TEST_CASE("session limits: what a quota refuses asks neither list nor route", "[pipeline]") {
+    LimitsRig rig;
+    rig.snapshot.tenants[kTrack].quota.sessions = 1;
+    CHECK(rig.pass_one(udp(kTrack, 1)) == "live");
+    net::FlowKey to_router = udp(kTrack, 2);
+    to_router.dst = kRouter;
+    rig.begin({udp(kTrack, 2), udp(kTrack, 1), to_router, tcp(kTrack, S), udp(kCache, 2)});
+    rig.run<stages::Session>();
+    const char* const fates[] = {"session_quota", "live", "live", "session_quota", "live"};
+    for (unsigned i = 0; i < 5; ++i) CHECK(rig.fate(i) == fates[i]);
+    CHECK(rig.sessions().use(kTrack).quota_denied.read() == 2);
 }
 
 TEST_CASE("session limits: new sessions a second", "[pipeline]") {
