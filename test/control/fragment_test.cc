@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Virtual reassembly through the whole path: later pieces follow their first one, in any order and with anything that a
 // sender may do to the pieces. Nothing is held at any time.
+#include <algorithm>
+
 #include "control/memo_rig.h"
 #include "support/catch.h"
 
@@ -139,9 +141,45 @@ TEST_CASE("fragments: the first piece is judged by its ports, and the later ones
     CHECK(rig.send(rig.piece(32, true, 8, 53, true)) == "acl_default");
 }
 
+// B16: a list that forbids a port and permits the rest. Bytes of a later piece that look like that port are no port;
+// what is known of the first piece decides, and without sessions nothing is.
+TEST_CASE("fragments: the bytes at the place of the ports are never a later piece's ports", "[memo]") {
+    struct Mode {
+        const char* sessions;
+        const char* stateful;
+        bool follows;  // the later pieces their first one
+    };
+    for (const Mode& mode : {Mode{"track", "true", true}, {"cache", "false", true}, {"none", "false", false}}) {
+        for (const bool v6 : {false, true}) {
+            INFO(mode.sessions << (v6 ? ", IPv6" : ", IPv4"));
+            FragmentRig rig;
+            rig.v6 = v6;
+            std::string text = kConfig.substr(0, kConfig.find("acl:\n"));
+            text.replace(text.find("acl: edge"), 9, std::string("acl: edge, sessions: ") + mode.sessions);
+            rig.snapshot =
+                rig.builder.build(text + "acl: [{name: edge, stateful: " + mode.stateful +
+                                  ", default: permit, rules: [{action: deny, proto: udp, dst_ports: 53}]}]\n");
+            const auto looking_like = [&](std::uint16_t id, std::uint16_t port) {
+                Arrival later = rig.piece(32, false, id);
+                const std::size_t at = later.frame.size() - 16;  // of 16 bytes of payload
+                const Bytes ports = {0x03, 0xe8, static_cast<std::uint8_t>(port >> 8), static_cast<std::uint8_t>(port)};
+                std::copy(ports.begin(), ports.end(), later.frame.begin() + static_cast<std::ptrdiff_t>(at));
+                return later;
+            };
+            CHECK(rig.send(rig.piece(0, true, 1, 53)) == "acl_deny");
+            CHECK(rig.send(looking_like(1, 54)) == (mode.follows ? "acl_deny" : "passes"));
+            CHECK(rig.send(rig.piece(0, true, 2, 54)) == "passes");
+            CHECK(rig.send(looking_like(2, 53)) == "passes");
+            CHECK(rig.send(looking_like(3, 53)) == "passes");  // of no first piece
+        }
+    }
+}
+
 // B21: a second first piece, for another port, speaks for what follows it, and is judged itself.
 TEST_CASE("fragments: duplicates change nothing, and another first piece takes over", "[memo]") {
+    const bool v6 = GENERATE(false, true);
     FragmentRig rig;
+    rig.v6 = v6;
     for (int i = 0; i < 3; ++i) CHECK(rig.send(rig.piece(0, true)) == "passes");
     for (int i = 0; i < 3; ++i) CHECK(rig.send(rig.piece(32, true)) == "passes");
     CHECK(rig.sessions() == 1);
@@ -181,7 +219,9 @@ TEST_CASE("fragments: a piece over the upper-layer header is dropped by name", "
 
 // B25: what is late is a piece without ports again.
 TEST_CASE("fragments: a first piece is forgotten after five seconds", "[memo]") {
+    const bool v6 = GENERATE(false, true);
     FragmentRig rig;
+    rig.v6 = v6;
     CHECK(rig.send(rig.piece(0, true)) == "passes");
     rig.runner.advance(*rig.snapshot, 4.9);
     CHECK(rig.send(rig.piece(32, true)) == "passes");
@@ -189,17 +229,30 @@ TEST_CASE("fragments: a first piece is forgotten after five seconds", "[memo]") 
     CHECK(rig.send(rig.piece(64, false)) == "acl_default");
 }
 
-// B20: bounded whatever comes, and no packet waits.
+// B20, B25: bounded whatever comes, no packet waits, and nothing comes out when time is over. Three times 50 000 first
+// pieces without an end, some of them twice, some with a piece over another.
 TEST_CASE("fragments: a flood of first pieces takes no memory and no mbuf", "[memo]") {
     FragmentRig rig;
     const unsigned before = test::mbufs_in_use();
     const std::size_t entries = rig.runner.worker->fragments.capacity();
-    for (unsigned i = 0; i < 3 * entries; ++i) rig.send(rig.piece(0, true, static_cast<std::uint16_t>(i)));
-    CHECK(rig.runner.worker->fragments.capacity() == entries);
-    CHECK(test::mbufs_in_use() == before);
-    CHECK(rig.sessions() == 1);
-    const auto last = static_cast<std::uint16_t>(3 * entries - 1);
-    CHECK(rig.send(rig.piece(32, false, last)) == "passes");
+    constexpr unsigned kDatagrams = 50000;
+    std::uint64_t sent = 0;
+    for (int round = 0; round < 3; ++round) {
+        for (unsigned i = 0; i < kDatagrams; ++i) {
+            const auto id = static_cast<std::uint16_t>(i);
+            std::vector<Arrival> pieces = {rig.piece(0, true, id)};
+            if (i % 7 == 0) pieces.push_back(pieces[0]);
+            if (i % 5 == 0) pieces.insert(pieces.end(), {rig.piece(32, true, id), rig.piece(40, true, id)});
+            for (const std::string& fate : rig.runner.run(*rig.snapshot, pieces)) sent += fate.starts_with("to ");
+        }
+        CHECK(rig.runner.worker->fragments.capacity() == entries);
+        CHECK(test::mbufs_in_use() == before);
+        CHECK(rig.sessions() == 1);
+        CHECK(rig.send(rig.piece(32, false, kDatagrams - 1)) == "passes");
+        rig.runner.advance(*rig.snapshot, 6);
+        CHECK(rig.send(rig.piece(32, false, kDatagrams - 1)) == "acl_default");
+    }
+    CHECK(sent == 3 * (kDatagrams + (kDatagrams + 6) / 7 + 2 * (kDatagrams / 5)));
 }
 
 TEST_CASE("fragments: fragment rules judge the pieces of a session, both ways", "[memo]") {
