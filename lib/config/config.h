@@ -117,10 +117,12 @@ struct KernelTwin {
     friend bool operator==(const KernelTwin&, const KernelTwin&) = default;
 };
 
+inline constexpr std::size_t kNoPort = SIZE_MAX;
+
 struct Interface {
     std::string name;
-    std::size_t port;        // index into Config::ports
-    std::uint16_t vlan = 0;  // 0: untagged. [5] keeps it 0 for now
+    std::size_t port;        // index into Config::ports; kNoPort: a loopback, addresses of the tenant on no link
+    std::uint16_t vlan = 0;  // 0: untagged
     std::uint16_t inner_vlan = 0;
     std::size_t tenant;  // index into Config::tenants
     std::uint16_t mtu = 1500;
@@ -129,9 +131,11 @@ struct Interface {
     std::optional<std::size_t> policer_out;
     std::vector<InterfaceAddress> addresses;
     std::optional<KernelTwin> kernel;
+
+    [[nodiscard]] bool is_loopback() const noexcept { return port == kNoPort; }
 };
 
-// What goes to the twins, packets a second for each port that they came in by.
+// What goes to the twins, packets a second for each tenant: over all its ports, and all workers.
 struct KernelPunt {
     std::uint32_t bgp_pps = 1000;
     std::uint32_t ospf_pps = 1000;

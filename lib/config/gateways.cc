@@ -12,7 +12,7 @@ constexpr Key kVia[] = {{"address"}, {"interface"}, {"tenant"}, {"weight"}};
 
 // An interface by name, which has to be this tenant's.
 std::optional<std::size_t> read_interface_of(Loading& loading, const std::optional<Value>& value, std::size_t tenant) {
-    const auto index = loading.interfaces.resolve(loading.reporter, value);
+    const auto index = resolve_link(loading, value);
     if (!index) return std::nullopt;
     const std::size_t owner = loading.config.interfaces[*index].tenant;
     if (owner == tenant || !loading.interfaces_are_right) return index;
@@ -82,6 +82,14 @@ bool is_same_place(const RouteVia& a, const RouteVia& b) {
 }
 
 }  // namespace
+
+std::optional<std::size_t> resolve_link(Loading& loading, const std::optional<Value>& value) {
+    const auto index = loading.interfaces.resolve(loading.reporter, value);
+    if (!index || !loading.config.interfaces[*index].is_loopback()) return index;
+    loading.reporter.error(*value, fmt::format("'{}' is a loopback: nobody is behind it; allowed: an interface of a port",
+                                               loading.config.interfaces[*index].name));
+    return std::nullopt;
+}
 
 std::string gateway_problem(const Loading& loading, std::size_t tenant, const net::ParsedAddress& address,
                             std::optional<std::size_t> interface) {

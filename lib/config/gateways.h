@@ -17,6 +17,9 @@ inline constexpr unsigned kMaxWeightSum = 1024;  // so many buckets has a group,
 std::string gateway_problem(const Loading& loading, std::size_t tenant, const net::ParsedAddress& address,
                             std::optional<std::size_t> interface);
 
+// An interface by name that neighbours can be behind: no loopback.
+std::optional<std::size_t> resolve_link(Loading& loading, const std::optional<Value>& value);
+
 // `via` of a route to `prefix` in `tenant`: an address, a map, or a list of them. Empty, and reported, when it is
 // wrong.
 std::vector<RouteVia> read_vias(Loading& loading, const Value& value, std::size_t tenant, const net::Prefix& prefix);

@@ -6,13 +6,17 @@
 
 #include <fmt/format.h>
 
+#include "config/gateways.h"
 #include "config/sections.h"
 
 namespace cachewire::config {
 namespace {
 
 constexpr Key kInterface[] = {{"name"},      {"port"},      {"vlan"},   {"inner_vlan"},       {"tenant"}, {"mtu"},
-                              {"addresses"}, {"mss_clamp"}, {"kernel"}, {"loopback", kLater}, {"policer"}};
+                              {"addresses"}, {"mss_clamp"}, {"kernel"}, {"loopback"}, {"policer"}};
+
+// What a link is needed for.
+constexpr const char* kLinkKeys[] = {"port", "vlan", "inner_vlan", "mtu", "mss_clamp", "policer"};
 
 struct Entry {
     MapReader map;
@@ -24,6 +28,7 @@ struct Entry {
 using Attachments = std::map<std::tuple<std::size_t, std::uint16_t, std::uint16_t>, std::string>;
 
 std::string attachment(const Config& config, const Interface& interface) {
+    if (interface.is_loopback()) return interface.name;
     std::string text = config.ports[interface.port].name;
     if (interface.vlan != 0) text += fmt::format(".{}", interface.vlan);
     if (interface.inner_vlan != 0) text += fmt::format(".{}", interface.inner_vlan);
@@ -65,9 +70,30 @@ std::string_view address_problem(const net::ParsedPrefix& parsed) {
     return "";
 }
 
-// All but name, tenant and addresses. `attached`: its port is known.
+bool is_loopback(Reporter& reporter, const MapReader& map) {
+    bool loopback = false;
+    read_bool(reporter, map.get("loopback"), loopback);
+    return loopback;
+}
+
+Interface read_loopback(Loading& loading, const MapReader& map) {
+    Reporter& reporter = loading.reporter;
+    Interface interface {};
+    interface.port = kNoPort;
+    for (const char* key : kLinkKeys)
+        if (const auto value = map.get(key))
+            reporter.error(*value, "a loopback is on no link; allowed beside it: name, tenant, addresses, kernel");
+    map.require("name");  // no port to be called by
+    map.require("addresses");
+    if (const auto kernel = map.get("kernel")) interface.kernel = read_kernel_twin(reporter, *kernel);
+    return interface;
+}
+
+// All but name, tenant and addresses. `attached`: its port is known, or it needs none.
 Interface read_interface(Loading& loading, const MapReader& map, bool& attached) {
     Reporter& reporter = loading.reporter;
+    attached = is_loopback(reporter, map);
+    if (attached) return read_loopback(loading, map);
     Interface interface {};
     const auto port = loading.ports.resolve(reporter, map.require("port"));
     attached = port.has_value();
@@ -106,6 +132,12 @@ void read_addresses(Loading& loading, Entry& entry) {
             reporter.error(item, fmt::format("{} {}; allowed: a host's address", text, problem));
             continue;
         }
+        // The rest of a network would be nowhere.
+        if (interface.is_loopback() && parsed->prefix.length != (parsed->address.is_v4() ? 32 : 128)) {
+            reporter.error(item, fmt::format("{} is a network's, and a loopback is on no link; allowed: /{}", text,
+                                             parsed->address.is_v4() ? 32 : 128));
+            continue;
+        }
         const auto [own, fresh] = loading.own[interface.tenant].try_emplace(parsed->address, origin(*item.node));
         if (!fresh) {
             reporter.error(item, fmt::format("{} is in use already, in {}", net::to_string(parsed->address),
@@ -141,14 +173,15 @@ std::optional<Entry> enter(Loading& loading, const Value& value, std::optional<s
     const auto name = entry.map.get("name");
     interface.name = name ? read_name(reporter, name).value_or("") : attached ? attachment(config, interface) : "";
     if (!interface.name.empty()) loading.interfaces.add(reporter, name.value_or(value), interface.name, entry.index);
-    if (attached) {
+    if (attached && !interface.is_loopback()) {
         const auto [other, fresh] =
             attachments.try_emplace({interface.port, interface.vlan, interface.inner_vlan}, interface.name);
         if (!fresh)
             reporter.error(value,
                            fmt::format("{} is interface '{}' already", attachment(config, interface), other->second));
     }
-    if (attached && inside && owner(loading, interface) != inside) imply_match(loading, interface, *inside);
+    if (attached && !interface.is_loopback() && inside && owner(loading, interface) != inside)
+        imply_match(loading, interface, *inside);
     config.interfaces.push_back(std::move(interface));
     if (!attached) return std::nullopt;
     return entry;
@@ -158,6 +191,11 @@ std::optional<Entry> enter(Loading& loading, const Value& value, std::optional<s
 bool find_tenant(Loading& loading, const Entry& entry) {
     Reporter& reporter = loading.reporter;
     Interface& interface = loading.config.interfaces[entry.index];
+    if (interface.is_loopback()) {
+        const auto tenant = read_owner(loading, entry.map, entry.inside);
+        interface.tenant = tenant.value_or(0);
+        return tenant.has_value();
+    }
     const auto found = owner(loading, interface);
     const auto written = entry.map.get("tenant");
     const auto named = loading.tenants.resolve(reporter, written);
@@ -205,6 +243,11 @@ void read_interfaces(Loading& loading, const MapReader& top) {
 void resolve_rule_ports(Loading& loading) {
     for (const Value& value : loading.rule_ports) {
         const std::string name(value.node->text);
+        if (const auto index = loading.interfaces.find(name);
+            index && loading.config.interfaces[*index].is_loopback()) {
+            loading.reporter.error(value, fmt::format("'{}' is a loopback: no packet comes in or leaves there", name));
+            continue;
+        }
         if (loading.interfaces.find(name) || loading.ports.find(name)) continue;
         auto names = loading.interfaces.all();
         const auto ports = loading.ports.all();

@@ -20,7 +20,7 @@ using Seen = std::vector<std::map<net::Prefix, Origin>>;  // by tenant
 void add_neighbor(Loading& loading, const MapReader& map, std::size_t tenant, const net::ParsedAddress& address) {
     Reporter& reporter = loading.reporter;
     const auto value = map.get("interface");
-    const auto interface = loading.interfaces.resolve(reporter, value);
+    const auto interface = resolve_link(loading, value);
     const auto mac = read_mac(reporter, map.require("mac"));
     if (value && !interface) return;
     if (interface && loading.config.interfaces[*interface].tenant != tenant) {

@@ -33,7 +33,7 @@ void write_egress(const Registry& registry, const NextHopKey& key, const pipelin
                   route::NextHop& hop) {
     if (key.interface >= snapshot.interfaces.size()) return;
     const pipeline::Interface& interface = snapshot.interfaces[key.interface];
-    if (interface.tenant != key.tenant) return;
+    if (interface.tenant != key.tenant || interface.port == pipeline::kNoPort) return;
     const NeighborBinding* known = key.use == NextHopUse::neighbor ? find_binding(registry, key) : nullptr;
     const bool has_mac = known != nullptr && known->mac;
     hop.kind = has_mac ? route::NextHopKind::forward : route::NextHopKind::unresolved;

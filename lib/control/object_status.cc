@@ -24,18 +24,19 @@ using telemetry::Json;
 using View = Runtime::View;
 
 Json interface_dict(const View& v, const config::Interface& interface) {
-    const auto& port = v.ports[interface.port];
     Json addresses = Json::array();
     for (const auto& address : interface.addresses)
         addresses.push_back(fmt::format("{}/{}", net::to_string(address.address), unsigned{address.prefix.length}));
+    const port::EthPort* port = interface.is_loopback() ? nullptr : v.ports[interface.port].get();
+    const bool up = port == nullptr || v.snapshot.ports[*v.registry.ports.find(port->name())].admin_up;
     return {{"name", interface.name},
             {"tenant", v.config.tenants[interface.tenant].name},
-            {"port", port->name()},
+            {"port", port == nullptr ? "" : port->name()},
             {"vlan", std::uint64_t{interface.vlan}},
             {"inner_vlan", std::uint64_t{interface.inner_vlan}},
             {"mtu", std::uint64_t{interface.mtu}},
-            {"mac", net::to_string(port->mac())},
-            {"admin", v.snapshot.ports[*v.registry.ports.find(port->name())].admin_up ? "up" : "down"},
+            {"mac", port == nullptr ? "" : net::to_string(port->mac())},
+            {"admin", up ? "up" : "down"},
             {"addresses", std::move(addresses)}};
 }
 

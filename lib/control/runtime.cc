@@ -194,6 +194,7 @@ void Runtime::start_workers() {
     base::log_info("sessions: {} on each of {} workers take {} MiB each, {} MiB in all", capacity, workers, bytes >> 20,
                    bytes * workers >> 20);
     const auto quotas = std::make_shared<session::SharedQuotas>();
+    const KernelMeters kernel_meters = make_kernel_meters();
     if (workers > 1) shared_policers_ = std::make_unique<qos::SharedBuckets>(kMaxPolicers);
     std::vector<PortQueues> ports;
     for (const auto& port : ports_)
@@ -201,7 +202,7 @@ void Runtime::start_workers() {
                          port->config().tx_queues});
     auto queues = assign_queues(ports, workers);
     for (std::size_t i = 0; i < lcores_.size(); ++i) {
-        auto state = make_worker_state(lcores_[i], capacity, quotas, shared_policers_.get());
+        auto state = make_worker_state(lcores_[i], capacity, quotas, shared_policers_.get(), kernel_meters);
         state->adaptive_idle = config_.workers.idle == config::Idle::adaptive;
         if (config_.pipeline.metadata == config::Metadata::mbuf_dynfield)
             state->mbuf_burst = pipeline::make_mbuf_burst();

@@ -137,6 +137,9 @@ class Runtime {
     [[nodiscard]] bool is_routed_elsewhere(const NeighborKey& key) const;
     [[nodiscard]] std::vector<net::Mac> port_macs(const config::Config& config) const;
     void poll_slow_path();
+    void serve_quietly();
+    void beside(const std::function<void()>& work, const std::function<void()>& serve);
+    void publish_built(SnapshotBuilder::PassPointer pass);
     void wait_for_work(std::vector<pollfd>& fds);
     void add_commands();
     void loop(const RunOptions& options);

@@ -48,7 +48,8 @@ Runtime::ReloadResult Runtime::reload(const ReloadOptions& options) {
         result.error = "the last reload waits for `confirm`, or `rollback`";
         return result;
     }
-    config::LoadResult loaded = config::load_file(config_.path);
+    config::LoadResult loaded;
+    beside([&] { loaded = config::load_file(config_.path); }, [this] { poll_slow_path(); });
     if (loaded.config) {
         result = apply(std::move(*loaded.config), options.dry_run);
     } else {
@@ -111,7 +112,12 @@ Runtime::ReloadResult Runtime::apply(config::Config next, bool dry_run) {
     try {
         // Before the pass and the ports, so that what is dropped undoes its changes under the lock too.
         std::unique_lock lock(mutex_, std::defer_lock);
-        auto pass = builder_->begin(next, generation_ + 1);
+        SnapshotBuilder::PassPointer pass;
+        beside([&] { pass = builder_->begin(next, generation_ + 1); },
+               [this] {
+                   const std::lock_guard turn(mutex_);
+                   serve_quietly();
+               });
         if (dry_run && state_ == State::running) {
             result.preview = preview_policy(*session_requests_, *publisher_->current(),
                                             SnapshotBuilder::lists_of(*pass), kPreviewBudget);
@@ -125,10 +131,10 @@ Runtime::ReloadResult Runtime::apply(config::Config next, bool dry_run) {
         if (!result.error.empty()) return result;
         ports.prepare(*pass, dry_run);
         if (!dry_run) pending_twins_ = twins_->begin(next, port_macs(next));
-        builder_->complete(*pass);
+        beside([&] { builder_->complete(*pass); }, [this] { serve_quietly(); });
         if (!dry_run) {
             ports.link(*pass);
-            publisher_->publish(builder_->commit(std::move(pass)), [this] { builder_->grace_period_over(); });
+            publish_built(std::move(pass));
             for (LeavingPort& port : ports.finish(old_queues_)) leaving_.push_back(std::move(port));
             for (const std::string& name : ports.plan().removed) watch_->forget(name);
             for (const std::size_t i : ports.plan().added) dispatch_->tell(rss_port(*ports_[i], workers_));
@@ -146,6 +152,13 @@ Runtime::ReloadResult Runtime::apply(config::Config next, bool dry_run) {
         pending_twins_.clear();
     }
     return result;
+}
+
+// After the grace period the VRFs' other copies take the same changes, which takes as long as the first ones did.
+void Runtime::publish_built(SnapshotBuilder::PassPointer pass) {
+    publisher_->publish(builder_->commit(std::move(pass)), [this] {
+        beside([this] { builder_->grace_period_over(); }, [this] { serve_quietly(); });
+    });
 }
 
 // No worker has a snapshot with them any more.
@@ -167,7 +180,7 @@ bool Runtime::republish(const std::string& port, const PortInfo& info) {
     builder_->set_port(port, info);
     auto pass = builder_->begin(config_, generation_);
     builder_->complete(*pass);
-    publisher_->publish(builder_->commit(std::move(pass)), [this] { builder_->grace_period_over(); });
+    publish_built(std::move(pass));
     configure_slow_path();
     if (info.attached)
         for (const auto& each : ports_)

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "control/attachments.h"
+#include "control/kernel/tap.h"
 #include "control/next_hops.h"
 #include "control/policers.h"
 #include "control/policy.h"
@@ -151,6 +152,13 @@ class SnapshotBuilder::Pass {
         for (const auto& interface : config.interfaces) {
             const std::uint16_t index = registry.interfaces.get(interface.name);
             if (snapshot->interfaces.size() <= index) snapshot->interfaces.resize(index + 1u);
+            if (interface.is_loopback()) {
+                snapshot->interfaces[index] = {.mac = kLoopbackMac,
+                                               .port = pipeline::kNoPort,
+                                               .tenant = registry.tenants.get(config.tenants[interface.tenant].name),
+                                               .twin = interface.kernel.has_value()};
+                continue;
+            }
             const std::string& port = config.ports[interface.port].name;
             snapshot->interfaces[index] = {builder.ports_.at(port).mac,
                                            registry.ports.get(port),
@@ -158,9 +166,10 @@ class SnapshotBuilder::Pass {
                                            interface.mtu,
                                            interface.vlan,
                                            interface.inner_vlan,
-                                           interface.mss_clamp};
+                                           interface.mss_clamp,
+                                           pipeline::kNoInterface,
+                                           interface.kernel.has_value()};
             snapshot->mss_clamps |= interface.mss_clamp != pipeline::kNoMssClamp;
-            snapshot->interfaces[index].twin = interface.kernel.has_value();
         }
     }
 

@@ -24,9 +24,11 @@ int worker_main(void* worker) {
 
 }  // namespace
 
+KernelMeters make_kernel_meters() { return KernelMeters(new pipeline::TenantKernelMeters[pipeline::kMaxTenants]); }
+
 std::unique_ptr<pipeline::WorkerState> make_worker_state(unsigned lcore, std::uint32_t session_capacity,
                                                          std::shared_ptr<session::SharedQuotas> quotas,
-                                                         qos::SharedBuckets* policers) {
+                                                         qos::SharedBuckets* policers, KernelMeters kernel_meters) {
     auto state = std::make_unique<pipeline::WorkerState>();
     state->lcore = lcore;
     state->socket = static_cast<int>(rte_lcore_to_socket_id(lcore));
@@ -36,6 +38,7 @@ std::unique_ptr<pipeline::WorkerState> make_worker_state(unsigned lcore, std::ui
     state->fragments = session::FragmentTable(kFragmentEntries, kFragmentSeconds * base::tsc_hz());
     for (std::size_t i = 0; i < pipeline::kFirstKernelClass; ++i)
         state->punt_intervals[i] = base::tsc_hz() / pipeline::kPuntRates[i].per_second;
+    state->kernel_meters = kernel_meters != nullptr ? std::move(kernel_meters) : make_kernel_meters();
     state->policers = qos::Policers(kMaxPolicers);
     state->policers.shared = policers;
     state->tenants = std::vector<pipeline::TenantCounters>(pipeline::kMaxTenants);

@@ -14,11 +14,17 @@
 
 namespace cachewire::control {
 
+// By tenant slot: at what rate packets go to its twins.
+using KernelMeters = std::shared_ptr<pipeline::TenantKernelMeters[]>;
+KernelMeters make_kernel_meters();
+
 // One worker's state on its socket: sessions, buckets, counters. Throws base::MachineError naming the memory needed.
-// `quotas`, `policers`: what the workers share; null: this worker is the only one. `policers` outlive it.
+// `quotas`, `policers`, `kernel_meters`: what the workers share; null: this worker is the only one. `policers` outlive
+// it.
 std::unique_ptr<pipeline::WorkerState> make_worker_state(unsigned lcore, std::uint32_t session_capacity,
                                                          std::shared_ptr<session::SharedQuotas> quotas = nullptr,
-                                                         qos::SharedBuckets* policers = nullptr);
+                                                         qos::SharedBuckets* policers = nullptr,
+                                                         KernelMeters kernel_meters = nullptr);
 
 class Workers {
   public:

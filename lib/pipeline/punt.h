@@ -12,8 +12,10 @@
 //   held      it waits for its next hop's MAC address and comes back, to be sent or to be dropped as no_neighbor
 // A packet over its class's rate is dropped under its own reason; one that finds the queue full as `punt_full`.
 #include <array>
+#include <atomic>
 #include <cstdint>
 
+#include "base/cache_line.h"
 #include "base/counter.h"
 #include "base/spsc_ring.h"
 #include "pipeline/drop_reason.h"
@@ -26,7 +28,8 @@ enum class PuntFate : std::uint8_t { dropped, punted, held };
 
 // Each class has its own rate for each port that the packets came in by, so that a storm of one kind takes nothing from
 // the others. Answers to our own questions come to our own MAC address: no broadcast storm keeps them out.
-// The kernel_ ones go to the twins, at rates of the configuration's.
+// The kernel_ ones go to the twins, at rates of the configuration's: one kernel takes a tenant's, by whichever port and
+// worker they come, so those rates are each tenant's (KernelMeters).
 enum class PuntClass : std::uint8_t {
     resolve_group,
     resolve_own,
@@ -147,6 +150,29 @@ class Meter {
   private:
     std::uint64_t full_at_ = 0;
 };
+
+// The same for several workers. One compare-and-swap a packet that is admitted, so at most the rate; what is refused
+// writes nothing, so a flood moves no line. No number but this one has to agree with anything: all is relaxed.
+class SharedMeter {
+  public:
+    bool admit(std::uint64_t now, std::uint64_t interval, std::uint64_t burst) noexcept {
+        std::uint64_t before = full_at_.load(std::memory_order_relaxed), full_at;
+        do {
+            full_at = before < now ? now : before;
+            if (full_at - now > interval * (burst - 1)) return false;
+        } while (!full_at_.compare_exchange_weak(before, full_at + interval, std::memory_order_relaxed));
+        return true;
+    }
+
+  private:
+    std::atomic<std::uint64_t> full_at_{0};
+};
+
+// By tenant slot. Written by all workers, off the hot path; a line a tenant, so that one's flood is not another's miss.
+struct alignas(base::kCacheLine) TenantKernelMeters {
+    std::array<SharedMeter, kKernelClasses> classes;
+};
+static_assert(sizeof(TenantKernelMeters) == base::kCacheLine);
 
 // worker: rw; telemetry: ro
 struct PuntCounters {

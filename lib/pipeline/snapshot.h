@@ -29,6 +29,7 @@ inline constexpr std::uint16_t kMaxPorts = 64;
 inline constexpr std::uint16_t kMaxTenants = 4096;  // slots; slot 0 is "", what belongs to no tenant
 inline constexpr std::uint16_t kMaxInterfaces = 8192;
 inline constexpr std::uint16_t kNoInterface = 0xffff;
+inline constexpr std::uint16_t kNoPort = 0xffff;
 inline constexpr std::uint16_t kNoTenant = 0;
 
 enum class SessionMode : std::uint8_t { none, cache, track };
@@ -91,7 +92,7 @@ enum class PolicerPlace : std::uint8_t { interface_in, tenant_in, rule, traffic_
 
 struct Interface {
     net::Mac mac;
-    std::uint16_t port = 0;
+    std::uint16_t port = 0;  // kNoPort: a loopback, which no packet comes in by or leaves by
     std::uint16_t tenant = kNoTenant;
     std::uint16_t mtu = 1500;
     std::uint16_t vlan = 0;  // 0: untagged; what frames leave with

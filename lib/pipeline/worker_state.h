@@ -92,8 +92,10 @@ struct WorkerState {
     std::array<port::TxBuffer, kMaxPorts> tx;  // by snapshot port
 
     // By port that the packet came in by, and class. Intervals in TSC cycles; 0, as before make_worker_state: no limit.
-    std::array<std::array<Meter, kPuntClasses>, kMaxPorts> punt_meters{};
-    std::array<std::uint64_t, kFirstKernelClass> punt_intervals{};  // the kernel's are the snapshot's
+    std::array<std::array<Meter, kFirstKernelClass>, kMaxPorts> punt_meters{};
+    std::array<std::uint64_t, kFirstKernelClass> punt_intervals{};
+    // kMaxTenants, all workers' together; null, as before make_worker_state: no limit. The rates are the snapshot's.
+    std::shared_ptr<TenantKernelMeters[]> kernel_meters;
     PuntRing to_slow_path;
     ReturnRing from_slow_path;
     Handoff handoff;  // to and from the other workers

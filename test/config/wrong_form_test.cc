@@ -78,8 +78,6 @@ const WrongFile kWrongForms[] = {
      "f.yaml:2:47: error: ports[0].admin: 'on' is not known; allowed: up | down\n"},
     {kPort, "interfaces: [{port: wan, mss_clamp: 100}]\n",
      "f.yaml:3:37: error: interfaces[0].mss_clamp: '100' is out of range; allowed: 536 to 65495\n"},
-    {kPort, "interfaces: [{port: wan, loopback: true}]\n",
-     "f.yaml:3:26: error: interfaces[0].loopback: not supported yet\n"},
     {kPort, "tenants: [{name: red, id: 1, rpf: feasible}]\n",
      "f.yaml:3:35: error: tenants[0].rpf: 'feasible' is not known; allowed: none | loose | strict\n"},
     {kPort, "acl: [{name: a, rules: [{action: deny, capture: a}]}]\n",

@@ -69,6 +69,7 @@ class Twin(Taps):
     tools = ("bird", "birdc")
     routes4 = [f"10.100.{n // 256}.{n % 256}/32" for n in range(999)] + [f"{BEHIND[0]}/32"]
     routes6 = [f"2001:db8:a{n:03x}::/48" for n in range(200)]
+    router, peer = ROUTER, PEER
     bfd = "bfd on;"
     mbufs = 32768
 
@@ -98,8 +99,8 @@ class Twin(Taps):
         for number, routes in ((4, cls.routes4), (6, cls.routes6)):
             with open(f"{folder}/routes{number}.conf", "w", encoding="utf-8") as file:
                 file.writelines(f"route {route} blackhole;\n" for route in routes)
-        cls.start_bird("router", cls.twin, ROUTER, router_id="10.77.0.1")
-        cls.start_bird("peer", cls.spaces[0], PEER, router_id="10.77.0.2", interface=cls.names[0], off="on")
+        cls.start_bird("router", cls.twin, cls.router, router_id="10.77.0.1")
+        cls.start_bird("peer", cls.spaces[0], cls.peer, router_id="10.77.0.2", interface=cls.names[0], off="on")
 
     @classmethod
     def start_bird(cls, name, space, text, **fields):

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Two tenants with the same addresses on four hosts, and a tenant that leaves by another one's uplink."""
-from hosts import ADDRESSES, GATEWAYS, HOST_MAC, ROUTER_MAC, TENANTS, FourHosts, Taps, harness, ip
+import re
+
+from hosts import ADDRESSES, GATEWAYS, HOST_MAC, ROUTER_MAC, TENANTS, FourHosts, Taps, harness, ip, why_not
 
 
 class Overlap(FourHosts):
@@ -23,6 +25,18 @@ class Overlap(FourHosts):
                     self.assertTrue(all(sent[2 * (1 - tenant) + side] < 10 for side in range(2)), sent)
         for tenant in TENANTS:
             self.assertGreaterEqual(self.cachewire.ask(f"/cachewire/session/stats,{tenant}")["created"], 2)
+
+    def test_traceroute_sees_the_own_tenant_alone(self):
+        if reason := why_not("traceroute"):
+            self.skipTest(reason)
+        for tenant in range(2):
+            for option, gateway, address in zip(("-4", "-6"), GATEWAYS[0], ADDRESSES[1]):
+                with self.subTest(tenant=TENANTS[tenant], option=option):
+                    before = self.packets()
+                    out = self.output(self.inside(2 * tenant, "traceroute", option, "-n", "-q", "1", "-w", "5", address))
+                    self.assertEqual(re.findall(r"^ *\d+ +([0-9a-f.:]+) ", out, re.M), [gateway, address], out)
+                    sent = [after - b for b, after in zip(before, self.packets())]
+                    self.assertTrue(all(sent[2 * (1 - tenant) + side] < 10 for side in range(2)), sent)
 
     def test_both_at_once(self):
         pings = [self.inside(2 * tenant, "ping", "-c", "40", "-i", "0.05", "-W", "5", ADDRESSES[1][0]) for tenant in range(2)]

@@ -3,6 +3,8 @@
 // happens.
 #include "pipeline/stages/punt.h"
 
+#include <atomic>
+#include <thread>
 #include <vector>
 
 #include "pipeline/returns.h"
@@ -144,6 +146,50 @@ TEST_CASE("punt: over the rate a packet is dropped under its own reason, each cl
     rig.punt_all(PuntReason::ttl_exceeded);
     CHECK(rig.taken() == burst + 5);
     CHECK(rig.closes());
+}
+
+TEST_CASE("punt: a kernel's rate is the tenant's, over all ports and workers", "[pipeline]") {
+    PuntRig first, second;
+    first.worker->kernel_meters.reset(new TenantKernelMeters[kMaxTenants]);
+    second.worker->kernel_meters = first.worker->kernel_meters;
+    constexpr auto kBgp = static_cast<std::size_t>(PuntClass::kernel_bgp) - kFirstKernelClass;
+    for (PuntRig* rig : {&first, &second}) {
+        rig->snapshot.kernel_punt.fill({1000, 32});
+        rig->snapshot.kernel_punt[kBgp] = {1000, 40};
+    }
+    const auto punt = [](PuntRig& rig, unsigned n, PuntReason reason, std::uint16_t port, std::uint16_t tenant) {
+        rig.receive(n);
+        for (unsigned i = 0; i < n; ++i) {
+            rig.lane(i).in_port = port;
+            rig.lane(i).tenant = tenant;
+        }
+        rig.punt_all(reason);
+        CHECK(rig.closes());
+        return rig.taken();
+    };
+    CHECK(punt(first, 30, PuntReason::kernel_bgp, 0, kTenant) == 30);
+    CHECK(punt(second, 30, PuntReason::kernel_bgp, 1, kTenant) == 10);
+    CHECK(second.drops(DropReason::kernel_rate) == 20);
+    CHECK(punt(first, 30, PuntReason::kernel_bgp, 1, kTenant) == 30);
+    CHECK(punt(first, 30, PuntReason::kernel_ospf, 1, kTenant) == 60);   // another kind
+    CHECK(punt(second, 30, PuntReason::kernel_bgp, 1, kTenant + 1) == 40);  // another tenant
+    first.worker->now_tsc += 5000;
+    CHECK(punt(first, 30, PuntReason::kernel_bgp, 0, kTenant) == 65);  // what has come since
+    drop_punted(*first.worker);  // the other rig counts mbufs first
+}
+
+TEST_CASE("punt: of many threads as many are admitted as the burst has room for", "[pipeline]") {
+    SharedMeter meter;
+    std::atomic<unsigned> admitted{0};
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < 4; ++t)
+        threads.emplace_back([&] {
+            for (unsigned i = 0; i < 10000; ++i) admitted += meter.admit(1'000'000, 10, 5000);
+        });
+    for (auto& thread : threads) thread.join();
+    CHECK(admitted == 5000);
+    CHECK_FALSE(meter.admit(1'000'009, 10, 5000));
+    CHECK(meter.admit(1'000'010, 10, 5000));
 }
 
 TEST_CASE("punt: answers to our own MAC address pass a broadcast storm", "[pipeline]") {

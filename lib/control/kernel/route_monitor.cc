@@ -3,26 +3,29 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include <libmnl/libmnl.h>
 #include <linux/if.h>
 #include <linux/if_addr.h>
+#include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "control/kernel/netns.h"
+#include "control/kernel/tap.h"
 
 namespace cachewire::control {
 
 namespace {
 
 constexpr unsigned kReadsATurn = 64;
-constexpr int kLoopback = 1;  // `lo` is the first interface of every namespace
+constexpr int kLo = 1;  // `lo` is the first interface of every namespace
 
-constexpr std::array<unsigned, 5> kGroups = {RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR, RTNLGRP_IPV4_ROUTE,
-                                             RTNLGRP_IPV6_ROUTE};
+constexpr std::array<unsigned, 6> kGroups = {RTNLGRP_LINK,       RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
+                                             RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,  RTNLGRP_NEIGH};
 
 template <std::size_t N>
 void collect(const nlmsghdr& message, std::size_t header, std::array<const nlattr*, N>& attributes) {
@@ -50,11 +53,13 @@ std::unique_ptr<Netlink> open_in(const std::string& netns) {
 RouteMonitor::RouteMonitor(const std::string& netns, KernelRoutes::Changed changed)
     : netlink_(open_in(netns)), routes_(std::move(changed)) {}
 
-void RouteMonitor::set_twins(std::map<int, std::uint16_t> twins) {
-    if (twins == twins_) return;
-    twins_ = std::move(twins);
+void RouteMonitor::watch(Interfaces interfaces) {
+    if (interfaces == interfaces_) return;
+    interfaces_ = std::move(interfaces);
     ask_for_sync();
 }
+
+bool RouteMonitor::is_loopback(int ifindex) const { return ifindex == kLo || interfaces_.loopbacks.contains(ifindex); }
 
 void RouteMonitor::next_dump(Dump what) {
     dump_ = what;
@@ -68,6 +73,10 @@ void RouteMonitor::next_dump(Dump what) {
             dumped_.clear();
             routes_.begin_sync();
             asked = netlink_->dump(RTM_GETADDR, AF_UNSPEC);
+            break;
+        case Dump::neighbors:
+            dumped_neighbors_.clear();
+            asked = netlink_->dump(RTM_GETNEIGH, AF_UNSPEC);
             break;
         case Dump::routes4:
             asked = netlink_->dump(RTM_GETROUTE, AF_INET);
@@ -111,6 +120,10 @@ void RouteMonitor::handle(const nlmsghdr& message) {
             if (dump_ == Dump::addresses) {
                 addresses_changed_ |= dumped_ != addresses_;
                 addresses_ = dumped_;
+                next_dump(Dump::neighbors);
+            } else if (dump_ == Dump::neighbors) {
+                neighbors_changed_ |= dumped_neighbors_ != neighbors_;
+                neighbors_ = dumped_neighbors_;
                 next_dump(Dump::routes4);
             } else if (dump_ == Dump::routes4) {
                 next_dump(Dump::routes6);
@@ -124,6 +137,9 @@ void RouteMonitor::handle(const nlmsghdr& message) {
         case RTM_NEWADDR:
         case RTM_DELADDR:
             return handle_address(message);
+        case RTM_NEWNEIGH:
+        case RTM_DELNEIGH:
+            return handle_neighbor(message);
         case RTM_NEWLINK:
         case RTM_DELLINK:
             return handle_link(message);
@@ -135,8 +151,8 @@ void RouteMonitor::handle(const nlmsghdr& message) {
 // False: it leads over something that is no twin.
 bool RouteMonitor::read_hop(std::uint8_t family, const void* gateway, std::uint8_t gateway_family, int ifindex,
                             unsigned weight, KernelRoute& route) {
-    const auto twin = twins_.find(ifindex);
-    if (twin == twins_.end()) return false;
+    const auto twin = interfaces_.twins.find(ifindex);
+    if (twin == interfaces_.twins.end()) return false;
     FedVia via{twin->second, {}, static_cast<std::uint16_t>(std::clamp(weight, 1u, 256u))};
     if (gateway != nullptr) via.address = address_of(gateway_family != 0 ? gateway_family : family, gateway);
     route.via.push_back(via);
@@ -218,13 +234,15 @@ void RouteMonitor::handle_address(const nlmsghdr& message) {
     // IPv4 routes that go with it are not told.
     if (message.nlmsg_type == RTM_DELADDR) ask_for_sync();
     if (body.ifa_scope != RT_SCOPE_UNIVERSE || (body.ifa_family != AF_INET && body.ifa_family != AF_INET6)) return;
-    const auto twin = twins_.find(static_cast<int>(body.ifa_index));
-    if (twin == twins_.end() && body.ifa_index != kLoopback) return;
+    const auto ifindex = static_cast<int>(body.ifa_index);
+    const auto twin = interfaces_.twins.find(ifindex);
+    const bool on_link = twin != interfaces_.twins.end();
+    if (!on_link && !is_loopback(ifindex)) return;
     std::array<const nlattr*, IFA_MAX + 1> attributes{};
     collect(message, sizeof(ifaddrmsg), attributes);
     const nlattr* bytes = attributes[IFA_LOCAL] != nullptr ? attributes[IFA_LOCAL] : attributes[IFA_ADDRESS];
     if (bytes == nullptr) return;
-    const Address address{twin == twins_.end() ? pipeline::kNoInterface : twin->second,
+    const Address address{on_link ? twin->second : pipeline::kNoInterface,
                           address_of(body.ifa_family, mnl_attr_get_payload(bytes)), body.ifa_prefixlen};
     auto& to = dump_ == Dump::addresses && (message.nlmsg_flags & NLM_F_MULTI) != 0 ? dumped_ : addresses_;
     const auto at = std::find(to.begin(), to.end(), address);
@@ -233,10 +251,49 @@ void RouteMonitor::handle_address(const nlmsghdr& message) {
     addresses_changed_ |= &to == &addresses_;
 }
 
+void RouteMonitor::handle_neighbor(const nlmsghdr& message) {
+    const auto& body = *static_cast<const ndmsg*>(mnl_nlmsg_get_payload(&message));
+    if (body.ndm_family != AF_INET && body.ndm_family != AF_INET6) return;
+    const auto twin = interfaces_.twins.find(body.ndm_ifindex);
+    if (twin == interfaces_.twins.end() || (body.ndm_flags & NTF_PROXY) != 0) return;
+    std::array<const nlattr*, NDA_MAX + 1> attributes{};
+    collect(message, sizeof(ndmsg), attributes);
+    if (attributes[NDA_DST] == nullptr) return;
+    const std::pair who{twin->second, address_of(body.ndm_family, mnl_attr_get_payload(attributes[NDA_DST]))};
+    net::Mac mac;
+    const nlattr* link_layer = attributes[NDA_LLADDR];
+    const bool has_mac = link_layer != nullptr && mnl_attr_get_payload_len(link_layer) == mac.bytes.size();
+    if (has_mac) std::memcpy(mac.bytes.data(), mnl_attr_get_payload(link_layer), mac.bytes.size());
+    const bool there = message.nlmsg_type == RTM_NEWNEIGH && has_mac && (mac.bytes[0] & 1) == 0 && mac != kWireMac;
+    const bool stays = (body.ndm_state & NUD_PERMANENT) != 0 || (body.ndm_flags & NTF_EXT_LEARNED) != 0;
+    const bool dumped = dump_ == Dump::neighbors && (message.nlmsg_flags & NLM_F_MULTI) != 0;
+    auto& to = dumped ? dumped_neighbors_ : neighbors_;
+    if (there && stays) {
+        if (to.size() >= kMostNeighbors && !to.contains(who)) {
+            ++counters_.neighbors_refused;
+            return;
+        }
+        const bool differs = std::exchange(to[who], mac) != mac;
+        neighbors_changed_ |= !dumped && differs;
+        return;
+    }
+    neighbors_changed_ |= to.erase(who) != 0 && !dumped;
+    constexpr unsigned kKnown = NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE;
+    if (there && !dumped && (body.ndm_state & kKnown) != 0 && heard_.size() < kMostNeighbors)
+        heard_.push_back({who.first, who.second, mac});
+}
+
+std::vector<KernelNeighbor> RouteMonitor::take_neighbors() {
+    neighbors_changed_ = false;
+    std::vector<KernelNeighbor> all;
+    for (const auto& [who, mac] : neighbors_) all.push_back({who.first, who.second, mac});
+    return all;
+}
+
 void RouteMonitor::handle_link(const nlmsghdr& message) {
     const auto& body = *static_cast<const ifinfomsg*>(mnl_nlmsg_get_payload(&message));
     const bool down = message.nlmsg_type == RTM_DELLINK || (body.ifi_flags & IFF_UP) == 0;
-    if (down && (twins_.contains(body.ifi_index) || body.ifi_index == kLoopback)) ask_for_sync();
+    if (down && (interfaces_.twins.contains(body.ifi_index) || is_loopback(body.ifi_index))) ask_for_sync();
 }
 
 std::vector<RouteMonitor::Address> RouteMonitor::take_addresses() {

@@ -60,12 +60,17 @@ Tap::Tap(const config::KernelTwin& twin, const Settings& settings) : twin_(twin)
         make();
         apply(settings);
     } catch (...) {
-        close(fd_);
+        close();
         throw;
     }
 }
 
-Tap::~Tap() { close(fd_); }
+Tap::~Tap() { close(); }
+
+void Tap::close() noexcept {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+}
 
 void Tap::make() {
     fd_ = open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK);

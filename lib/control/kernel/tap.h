@@ -14,6 +14,12 @@ struct rte_mbuf;
 
 namespace cachewire::control {
 
+// Of a loopback's twin: no port has one for it, and nobody but the twin's kernel sees it. Locally administered.
+inline constexpr net::Mac kLoopbackMac{{0x02, 0x63, 0x77, 0x00, 0x00, 0x02}};
+
+// Every neighbor, as the twins see it. Locally administered (IEEE 802c).
+inline constexpr net::Mac kWireMac{{0x02, 0x63, 0x77, 0x00, 0x00, 0x01}};
+
 class Tap {
   public:
     struct Settings {
@@ -34,6 +40,8 @@ class Tap {
     [[nodiscard]] int fd() const noexcept { return fd_; }
     [[nodiscard]] int ifindex() const noexcept { return ifindex_; }
     [[nodiscard]] const config::KernelTwin& twin() const noexcept { return twin_; }
+    // Its interface goes, if it is still there; nothing is read or written any more.
+    void close() noexcept;
     // The namespace is still the one of that name.
     [[nodiscard]] bool is_where_it_should_be() const noexcept;
 

@@ -27,6 +27,7 @@ Json twin_list(const Runtime::View& v, std::string_view parameters) {
         if (space == v.twins.spaces().end()) return answer;
         const RouteMonitor& monitor = *space->second.monitor;
         answer["netns_routes"] = std::uint64_t{monitor.routes().size()};
+        answer["netns_neighbors"] = std::uint64_t{space->second.neighbors.size()};
         answer["netns_messages"] = monitor.counters().messages;
         answer["netns_syncs"] = monitor.counters().syncs;
         answer["netns_overruns"] = monitor.counters().overruns;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@ namespace cachewire::control {
 namespace {
 
 constexpr unsigned kFramesATurn = 64;       // of each twin
+constexpr std::uint64_t kLookEveryMs = 1000;
 constexpr std::uint32_t kSpaces = 0x10000;  // behind the interfaces' indices
 
 Tap::Settings settings_of(const config::Interface& interface, const net::Mac& mac) {
@@ -48,8 +50,9 @@ Twins::Pending Twins::begin(const config::Config& config, const std::vector<net:
                    twin.tap->is_where_it_should_be();
         });
         if (!stays)
-            pending[interface.name] =
-                std::make_unique<Tap>(*interface.kernel, settings_of(interface, macs[interface.port]));
+            pending[interface.name] = std::make_unique<Tap>(
+                *interface.kernel,
+                settings_of(interface, interface.is_loopback() ? kLoopbackMac : macs[interface.port]));
     }
     return pending;
 }
@@ -64,6 +67,7 @@ void Twins::commit(Pending pending, const config::Config& config, const Registry
         if (const auto known = taps_.find(index); known != taps_.end()) twin = std::move(known->second);
         twin.name = interface.name;
         twin.tenant = snapshot.interfaces[index].tenant;
+        twin.loopback = interface.is_loopback();
         twin.configured = interface.addresses;
         if (const auto made = pending.find(interface.name); made != pending.end()) {
             twin.tap = std::move(made->second);
@@ -71,9 +75,10 @@ void Twins::commit(Pending pending, const config::Config& config, const Registry
             base::log_info("interface {}: its twin in the kernel is {} in netns {}", twin.name, twin.tap->twin().ifname,
                            twin.tap->twin().netns);
         }
+        twin.settings = settings_of(interface, snapshot.interfaces[index].mac);
         if (twin.lost) continue;
         try {
-            twin.tap->change(settings_of(interface, snapshot.interfaces[index].mac));
+            twin.tap->change(twin.settings);
         } catch (const base::MachineError& error) {
             base::log_error("interface {}: {}", twin.name, error.what());
         }
@@ -83,34 +88,54 @@ void Twins::commit(Pending pending, const config::Config& config, const Registry
 }
 
 void Twins::watch_spaces() {
-    std::map<std::string, std::map<int, std::uint16_t>> wanted;
-    for (const auto& [index, twin] : taps_) wanted[twin.tap->twin().netns][twin.tap->ifindex()] = index;
+    struct Wanted {
+        RouteMonitor::Interfaces interfaces;
+        std::uint16_t tenant = 0;
+    };
+    std::map<std::string, Wanted> wanted;
+    for (const auto& [index, twin] : taps_) {
+        if (twin.lost) continue;
+        Wanted& space = wanted[twin.tap->twin().netns];
+        space.tenant = twin.tenant;
+        if (twin.loopback) {
+            space.interfaces.loopbacks.insert(twin.tap->ifindex());
+        } else {
+            space.interfaces.twins[twin.tap->ifindex()] = index;
+        }
+    }
     for (auto at = spaces_.begin(); at != spaces_.end();) {
         const bool stays = wanted.contains(at->first) && at->second.identity == netns_identity(at->first) &&
-                           at->second.tenant == taps_.at(wanted[at->first].begin()->second).tenant;
+                           at->second.tenant == wanted[at->first].tenant;
         if (!stays) drop_space(at->second);
         at = stays ? std::next(at) : spaces_.erase(at);
     }
-    for (auto& [netns, twins] : wanted) {
-        Space& space = spaces_[netns];
-        if (space.monitor == nullptr) {
-            space.tenant = taps_.at(twins.begin()->second).tenant;
-            space.identity = netns_identity(netns);
-            space.monitor = std::make_unique<RouteMonitor>(
-                netns, [this, tenant = space.tenant](const net::Prefix& prefix, const std::vector<FedVia>* via) {
+    for (auto& [netns, want] : wanted) {
+        auto at = spaces_.find(netns);
+        if (at == spaces_.end()) {
+            Space fresh;
+            fresh.tenant = want.tenant;
+            fresh.identity = netns_identity(netns);
+            fresh.monitor = std::make_unique<RouteMonitor>(
+                netns, [this, tenant = want.tenant](const net::Prefix& prefix, const std::vector<FedVia>* via) {
                     hooks_.route(tenant, prefix, via);
                 });
+            at = spaces_.emplace(netns, std::move(fresh)).first;
         }
-        space.monitor->set_twins(std::move(twins));
+        Space& space = at->second;
+        space.monitor->watch(std::move(want.interfaces));
         learn_addresses(space);
     }
     register_all();
     tell_gateways();
+    tell_neighbors();
 }
 
 void Twins::drop_space(Space& space) {
     space.monitor->routes().clear();
     for (const auto& [prefix, via] : space.learned) hooks_.route(space.tenant, prefix, nullptr);
+    for (const auto& [index, twin] : taps_)
+        if (twin.tenant == space.tenant) learned_.erase(index);
+    hooks_.addresses(learned_);
 }
 
 bool Twins::is_configured(std::uint16_t tenant, const net::Address& address) const {
@@ -180,24 +205,30 @@ unsigned Twins::read_frames(std::uint16_t interface, Twin& twin) {
     return frames;
 }
 
-unsigned Twins::poll() {
+unsigned Twins::poll(std::uint64_t now_ms) {
     if (taps_.empty()) return 0;
+    if (now_ms >= next_look_ms_) look_after(now_ms);
     std::array<epoll_event, 64> events;
     const int count = epoll_wait(ready_, events.data(), static_cast<int>(events.size()), 0);
     unsigned frames = 0;
-    bool spaces = false;
+    bool spaces = false, neighbors = false;
     for (int i = 0; i < count; ++i) {
         const std::uint32_t what = events[static_cast<std::size_t>(i)].data.u32;
         spaces |= what == kSpaces;
         const auto twin = taps_.find(static_cast<std::uint16_t>(what));
         if (what == kSpaces || twin == taps_.end()) continue;
         frames += read_frames(twin->first, twin->second);
-        if ((events[static_cast<std::size_t>(i)].events & EPOLLERR) != 0) lose(twin->second);
+        if ((events[static_cast<std::size_t>(i)].events & EPOLLERR) == 0) continue;
+        lose(twin->second, "was deleted");
+        next_look_ms_ = now_ms;
     }
     for (auto& [name, space] : spaces_) {
         if (spaces || space.monitor->wants_turn()) space.monitor->poll();
         if (space.monitor->addresses_changed()) learn_addresses(space);
+        neighbors |= space.monitor->neighbors_changed();
+        for (const KernelNeighbor& neighbor : space.monitor->take_heard()) hooks_.heard(neighbor);
     }
+    if (neighbors) tell_neighbors();
     if (std::any_of(spaces_.begin(), spaces_.end(),
                     [](const auto& space) { return space.second.monitor->routes().gateways_changed(); }))
         tell_gateways();
@@ -213,12 +244,54 @@ void Twins::tell_gateways() {
     hooks_.gateways(all);
 }
 
-// Somebody deleted it. Its descriptor would say so for ever.
-void Twins::lose(Twin& twin) {
-    epoll_ctl(ready_, EPOLL_CTL_DEL, twin.tap->fd(), nullptr);
+void Twins::tell_neighbors() {
+    std::vector<KernelNeighbor> all;
+    for (auto& [name, space] : spaces_) {
+        if (space.monitor->neighbors_changed()) space.neighbors = space.monitor->take_neighbors();
+        all.insert(all.end(), space.neighbors.begin(), space.neighbors.end());
+    }
+    hooks_.neighbors(all);
+}
+
+// Somebody took it away. Its descriptor, which would say so for ever, leaves `ready_` by being closed; so does what is
+// left of it in a namespace that has no name any more.
+void Twins::lose(Twin& twin, const char* why) {
+    twin.tap->close();
     twin.lost = true;
-    base::log_error("interface {}: its twin {} in netns {} was deleted; a reload makes it anew", twin.name,
-                    twin.tap->twin().ifname, twin.tap->twin().netns);
+    base::log_warning("interface {}: its twin {} in netns {} {}; it is made anew", twin.name, twin.tap->twin().ifname,
+                      twin.tap->twin().netns, why);
+}
+
+// A twin that can't be made now (its namespace is not there, say) is tried again each second; what went wrong was said
+// when it was tried first.
+void Twins::make_anew(Twin& twin) {
+    try {
+        twin.tap = std::make_unique<Tap>(twin.tap->twin(), twin.settings);
+    } catch (const base::MachineError& error) {
+        if (!std::exchange(twin.complained, true))
+            base::log_error("interface {}: {}; tried again each second", twin.name, error.what());
+        return;
+    }
+    twin.lost = twin.complained = false;
+    base::log_info("interface {}: its twin {} in netns {} is there again", twin.name, twin.tap->twin().ifname,
+                   twin.tap->twin().netns);
+}
+
+void Twins::look_after(std::uint64_t now_ms) {
+    next_look_ms_ = now_ms + kLookEveryMs;
+    bool changed = false;
+    for (const auto& [netns, space] : spaces_) {
+        if (space.identity == netns_identity(netns)) continue;
+        for (auto& [index, twin] : taps_)
+            if (!twin.lost && twin.tap->twin().netns == netns) lose(twin, "went with its namespace");
+        changed = true;
+    }
+    for (auto& [index, twin] : taps_) {
+        if (!twin.lost) continue;
+        changed = true;
+        make_anew(twin);
+    }
+    if (changed) watch_spaces();
 }
 
 }  // namespace cachewire::control

@@ -36,6 +36,9 @@ class Twins {
         std::function<void(const std::vector<KernelRoutes::Gateway>& gateways)> gateways;
         // What the kernel's interfaces have beside the configured addresses, by interface.
         std::function<void(const std::map<std::uint16_t, std::vector<config::InterfaceAddress>>& addresses)> addresses;
+        // All neighbors that stay in the kernel as they are, and those that it was told of for a time.
+        std::function<void(const std::vector<KernelNeighbor>& neighbors)> neighbors;
+        std::function<void(const KernelNeighbor& neighbor)> heard;
     };
     explicit Twins(Hooks hooks);
     ~Twins();
@@ -57,8 +60,9 @@ class Twins {
 
     // Readable when any twin or namespace has something.
     [[nodiscard]] int fd() const noexcept { return ready_; }
-    // Frames and messages that are there, a bounded number. Returns how many frames.
-    unsigned poll();
+    // Frames and messages that are there, a bounded number, and once a second whether all twins are there still: those
+    // that somebody deleted, or whose namespace went, are made anew. Returns how many frames.
+    unsigned poll(std::uint64_t now_ms);
 
     struct Twin {
         std::string name;
@@ -66,13 +70,17 @@ class Twins {
         std::uint16_t tenant = 0;
         std::vector<config::InterfaceAddress> configured;
         TwinCounters counters;
-        bool lost = false;  // deleted under us
+        bool loopback = false;  // its interface is on no link
+        Tap::Settings settings;
+        bool lost = false;        // deleted under us, and not back yet
+        bool complained = false;  // of why not
     };
     struct Space {
         std::unique_ptr<RouteMonitor> monitor;
         std::uint16_t tenant = 0;
         std::uint64_t identity = 0;
         std::map<net::Prefix, std::vector<FedVia>> learned;  // of addresses
+        std::vector<KernelNeighbor> neighbors;
     };
     [[nodiscard]] const std::map<std::uint16_t, Twin>& all() const noexcept { return taps_; }
     [[nodiscard]] const std::map<std::string, Space>& spaces() const noexcept { return spaces_; }
@@ -81,7 +89,10 @@ class Twins {
     void watch_spaces();
     void register_all();
     void tell_gateways();
-    void lose(Twin& twin);
+    void tell_neighbors();
+    void lose(Twin& twin, const char* why);
+    void look_after(std::uint64_t now_ms);
+    void make_anew(Twin& twin);
     unsigned read_frames(std::uint16_t interface, Twin& twin);
     void drop_space(Space& space);
     void learn_addresses(Space& space);
@@ -92,6 +103,7 @@ class Twins {
     std::map<std::uint16_t, Twin> taps_;  // by interface index
     std::map<std::string, Space> spaces_;
     std::map<std::uint16_t, std::vector<config::InterfaceAddress>> learned_;  // by interface
+    std::uint64_t next_look_ms_ = 0;
     std::array<std::uint8_t, 65536> frame_;
 };
 

@@ -16,7 +16,7 @@ constexpr std::uint64_t kRecheckMs = 1000;
 // from its gateway. A gateway itself is asked for by name.
 bool SlowPath::is_on_link(const NeighborKey& key) const {
     const Neighbor* neighbor = table_.find(key);
-    if (neighbor == nullptr || neighbor->phase == NeighborPhase::permanent) return false;  // the configuration's own
+    if (neighbor == nullptr || is_configured(key)) return false;
     if (neighbor->wanted) return true;
     const route::NextHop* hop = next_hop_towards(key.tenant, key.address);
     if (hop == nullptr || hop->interface != key.interface) return false;
@@ -40,9 +40,7 @@ void SlowPath::recheck_some() {
 }
 
 void SlowPath::recheck(const NeighborKey& key, const Neighbor& neighbor) {
-    if (!neighbor.has_mac || neighbor.wanted || neighbor.phase == NeighborPhase::permanent ||
-        net::is_link_local(key.address))
-        return;
+    if (!neighbor.has_mac || neighbor.wanted || is_configured(key) || net::is_link_local(key.address)) return;
     const route::NextHop* hop = next_hop_towards(key.tenant, key.address);
     if (hop == nullptr) return;
     const bool has_host_route = hop->interface == key.interface && hop->via == key.address;

@@ -61,7 +61,7 @@ void OwnInterfaces::configure(const config::Config& config, const Registry& regi
         own.mac = built.mac;
         own.addresses = from.addresses;
         own.configured = own.addresses.size();
-        own.up = snapshot.ports[built.port].sends;
+        own.up = from.is_loopback() || snapshot.ports[built.port].sends;
         const auto push_tag = [&own](std::uint16_t tpid, std::uint16_t vlan) {
             for (const std::uint16_t word : {tpid, vlan}) {
                 own.tags[own.tag_bytes++] = static_cast<std::uint8_t>(word >> 8);

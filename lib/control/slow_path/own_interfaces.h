@@ -21,13 +21,15 @@ struct OwnInterface {
     std::string name;
     std::uint16_t index = pipeline::kNoInterface;  // kNoInterface: no such interface now
     std::uint16_t tenant = pipeline::kNoTenant;
-    std::uint16_t port = 0;
+    std::uint16_t port = 0;  // kNoPort: a loopback
     net::Mac mac;
     std::array<std::uint8_t, 8> tags{};  // as they stand behind the MAC addresses
     std::uint8_t tag_bytes = 0;
     std::vector<config::InterfaceAddress> addresses;
     std::size_t configured = 0;  // so many of them come first
-    bool up = false;             // its port sends
+    bool up = false;             // its port sends; a loopback is always up
+
+    [[nodiscard]] bool is_loopback() const noexcept { return port == pipeline::kNoPort; }
 
     // To those on its link.
     [[nodiscard]] bool looks_like(const OwnInterface& other) const noexcept;

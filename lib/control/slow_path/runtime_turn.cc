@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The part of Runtime that serves the slow path: made with the workers, told of every configuration, polled in the
 // control loop.
+#include <chrono>
 #include <ctime>
+#include <future>
 
 #include <poll.h>
 
@@ -86,6 +88,10 @@ void Runtime::start_twins() {
     hooks.addresses = [this](const std::map<std::uint16_t, std::vector<config::InterfaceAddress>>& addresses) {
         slow_path_->set_kernel_addresses(addresses);
     };
+    hooks.neighbors = [this](const std::vector<KernelNeighbor>& neighbors) {
+        slow_path_->set_kernel_neighbors(neighbors, now_ms());
+    };
+    hooks.heard = [this](const KernelNeighbor& neighbor) { slow_path_->hear_kernel_neighbor(neighbor, now_ms()); };
     twins_.emplace(std::move(hooks));
     pending_twins_ = twins_->begin(config_, port_macs(config_));
 }
@@ -114,12 +120,36 @@ void Runtime::poll_slow_path() {
     try {
         publisher_->reap();
         const std::uint64_t now = now_ms();
-        const unsigned frames = twins_->poll();
+        const unsigned frames = twins_->poll(now);
         if (route_feed_->flush(now)) slow_path_->recheck_host_routes();
         if (slow_path_->poll(now) + frames != 0) slow_path_busy_until_ms_ = now + kBusyMs;
     } catch (const std::exception& error) {  // what forwards goes on
         base::log_error("slow path: {}", error.what());
     }
+}
+
+// A turn that publishes nothing and looks at no table of routes, because a snapshot is being built: whoever asks is
+// answered, questions are asked, the kernel gets its packets; what is learned is published later. Under the lock.
+void Runtime::serve_quietly() {
+    try {
+        const std::uint64_t now = now_ms();
+        const unsigned frames = twins_->poll(now);
+        if (slow_path_->poll(now, SlowPath::Routes::changing) + frames != 0) slow_path_busy_until_ms_ = now + kBusyMs;
+    } catch (const std::exception& error) {
+        base::log_error("slow path: {}", error.what());
+    }
+}
+
+// `work` may take seconds (reading and building a full table does), so it has a thread of its own, and `serve` is called
+// over and over until it is done. The control thread stays the only one that touches what `work` doesn't own.
+void Runtime::beside(const std::function<void()>& work, const std::function<void()>& serve) {
+    if (state_ != State::running) return work();
+    auto done = std::async(std::launch::async, work);
+    const auto nap = [this] {
+        return std::chrono::nanoseconds(now_ms() < slow_path_busy_until_ms_ ? kBusyNs : kIdleNs);
+    };
+    while (done.wait_for(nap()) != std::future_status::ready) serve();
+    done.get();
 }
 
 // Waits for the descriptors, but no longer than the slow path can wait.

@@ -77,11 +77,11 @@ void SlowPath::configure(const config::Config& config, const Registry& registry,
         if (own == nullptr) return std::nullopt;
         return NeighborKey{own->tenant, own->index, address};
     };
-    std::map<NeighborKey, net::Mac> permanent;
+    std::map<NeighborKey, net::Mac>& permanent = configured_neighbors_;
+    permanent.clear();
     for (const config::Neighbor& neighbor : config.neighbors)
         if (const auto key = key_of(neighbor.tenant, neighbor.address, neighbor.interface))
             permanent[*key] = neighbor.mac;
-    table_.set_permanent(permanent, now_ms);
     std::set<NeighborKey> wanted;
     const auto want = [&](std::size_t tenant, const config::RouteVia& via) {
         if (!via.address) return;
@@ -99,7 +99,7 @@ void SlowPath::configure(const config::Config& config, const Registry& registry,
             if (rule.next_hop) want(tenant, {.address = rule.next_hop->address});
     }
     configured_gateways_ = std::move(wanted);
-    want_gateways();
+    settle_permanent();
     recheck_host_routes();
 }
 
@@ -125,14 +125,14 @@ void SlowPath::doubt_behind_new_links(const std::vector<OwnInterface>& before) {
         table_.doubt([&came_up](const NeighborKey& key) { return came_up.contains(key.interface); }, now_ms_);
 }
 
-unsigned SlowPath::poll(std::uint64_t now_ms) {
+unsigned SlowPath::poll(std::uint64_t now_ms, Routes routes) {
     now_ms_ = now_ms;
     unsigned packets = 0;
     for (unsigned worker = 0; worker < workers_.size(); ++worker) packets += take_punted(worker);
     table_.tick(now_ms);
     act_on_neighbors();
     if (!bound_.empty()) release_bound();
-    recheck_some();
+    if (routes == Routes::settled) recheck_some();
     if (!announcements_.empty()) announce_due();
     if (closing_)
         for (const Held& held : holds_.take_all()) give_up(held, false);
@@ -362,7 +362,7 @@ void SlowPath::release_bound() {
 void SlowPath::announce_changed(const std::vector<OwnInterface>& before, const std::vector<bool>& is_link) {
     for (const OwnInterface& own : interfaces_.all()) {
         const auto same = [&own](const OwnInterface& other) { return own.looks_like(other); };
-        if (!own.up || !is_link[own.port] || std::any_of(before.begin(), before.end(), same)) continue;
+        if (!own.up || own.is_loopback() || !is_link[own.port] || std::any_of(before.begin(), before.end(), same)) continue;
         announcements_.push_back({now_ms_, own.index});
         announcements_.push_back({now_ms_ + kAnnounceAgainMs, own.index});
     }

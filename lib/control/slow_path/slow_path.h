@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "control/kernel/route_monitor.h"
 #include "control/registry.h"
 #include "control/slow_path/answers.h"
 #include "control/slow_path/frame_sender.h"
@@ -79,12 +80,18 @@ class SlowPath {
     // Routes have changed: a neighbor's host route must not stand in front of one that leads elsewhere. Looked at
     // within a second or so, some neighbors a turn.
     void recheck_host_routes() { recheck_wanted_ = true; }
-    // One turn: what the workers have punted, what is due. Returns how many packets that were.
-    unsigned poll(std::uint64_t now_ms);
+    // One turn: what the workers have punted, what is due. Returns how many packets that were. `changing`:
+    // `is_elsewhere` can't be asked now, because somebody is building.
+    enum class Routes { settled, changing };
+    unsigned poll(std::uint64_t now_ms, Routes routes = Routes::settled);
     // A frame that the kernel has sent by its twin of an interface.
     void from_twin(std::uint16_t interface, std::span<const std::uint8_t> frame);
     // Gateways of the kernel's routes, all of them: asked for and kept as the configuration's are.
     void set_kernel_gateways(const std::vector<std::pair<std::uint16_t, net::Address>>& gateways, std::uint64_t now_ms);
+    // Neighbors of the twins' that stay as they are, all of them: as the configuration's static ones, behind those.
+    void set_kernel_neighbors(const std::vector<KernelNeighbor>& neighbors, std::uint64_t now_ms);
+    // Of one that may change: as an unsolicited word from it.
+    void hear_kernel_neighbor(const KernelNeighbor& neighbor, std::uint64_t now_ms);
     // What the kernel's interfaces have beside the configured addresses: answered for as those are.
     void set_kernel_addresses(const std::map<std::uint16_t, std::vector<config::InterfaceAddress>>& addresses);
     // Nothing waits from now on, and what does is dropped: before the workers drain.
@@ -128,12 +135,15 @@ class SlowPath {
     // Takes the mbuf, which begins with the IP header.
     void route_out(rte_mbuf* mbuf, const pipeline::PuntRecord& about, unsigned worker);
     void want_gateways();
+    void settle_permanent();
+    [[nodiscard]] std::optional<NeighborKey> link_key(const KernelNeighbor& neighbor) const;
     void act_on_neighbors();
     void release_bound();
     [[nodiscard]] bool is_published(const NeighborKey& key) const;
     void recheck_some();
     void recheck(const NeighborKey& key, const Neighbor& neighbor);
     [[nodiscard]] bool is_on_link(const NeighborKey& key) const;
+    [[nodiscard]] bool is_configured(const NeighborKey& key) const { return configured_neighbors_.contains(key); }
     void watch(const NeighborKey& key);
     void doubt_behind_new_links(const std::vector<OwnInterface>& before);
     void announce_changed(const std::vector<OwnInterface>& before, const std::vector<bool>& is_link);
@@ -153,6 +163,8 @@ class SlowPath {
     Answers answers_;
     SlowPathCounters counters_;
     std::set<NeighborKey> configured_gateways_, kernel_gateways_;
+    std::map<NeighborKey, net::Mac> configured_neighbors_;
+    std::vector<KernelNeighbor> kernel_neighbors_;
     std::vector<Bound> bound_;  // what waits for these goes on once they are published
     bool recheck_wanted_ = false;
     std::uint64_t next_recheck_ms_ = 0;

@@ -8,6 +8,7 @@
 
 #include <rte_mbuf.h>
 
+#include "control/kernel/tap.h"
 #include "control/slow_path/slow_path.h"
 #include "net/arp.h"
 #include "net/headers.h"
@@ -20,9 +21,6 @@ using pipeline::PuntReason;
 using pipeline::PuntRecord;
 
 namespace {
-
-// Every neighbor, as the twins see it. Locally administered (IEEE 802c).
-constexpr net::Mac kWire{{0x02, 0x63, 0x77, 0x00, 0x00, 0x01}};
 
 using Header = std::array<std::uint8_t, net::kEthernetBytes>;
 
@@ -60,14 +58,21 @@ bool is_group(const std::uint8_t* mac) { return (mac[0] & 1) != 0; }
 
 }  // namespace
 
-// The interface that it came in by, as a host would see it; else whose address it is.
+// The interface that it came in by, as a host would see it; else whose address it is, and of those on `lo` any.
 std::optional<std::uint16_t> SlowPath::twin_for(const PuntRecord& record, const net::Address& destination) const {
     const auto& interfaces = hooks_.snapshot().interfaces;
     const auto has_twin = [&](std::uint16_t index) { return index < interfaces.size() && interfaces[index].twin; };
-    if (has_twin(record.interface)) return record.interface;
-    for (const OwnInterface& own : interfaces_.all())
-        if (own.tenant == record.tenant && has_twin(own.index) && own.has(destination)) return own.index;
-    return std::nullopt;
+    std::optional<std::uint16_t> any;
+    for (const OwnInterface& own : interfaces_.all()) {
+        if (own.tenant != record.tenant) continue;
+        if (own.has(destination)) {
+            if (!has_twin(own.index)) return std::nullopt;  // an address that the kernel has not got
+            any = own.index;
+            break;
+        }
+        if (!any && has_twin(own.index)) any = own.index;
+    }
+    return has_twin(record.interface) ? record.interface : any;
 }
 
 void SlowPath::handle_for_twin(const PuntRecord& record, unsigned worker) {
@@ -97,12 +102,12 @@ void SlowPath::handle_for_twin(const PuntRecord& record, unsigned worker) {
     rte_pktmbuf_free(mbuf);
 }
 
-// ARP requests and neighbor solicitations: whoever is asked for has kWire. Announcements, probes and what else a host
+// ARP requests and neighbor solicitations: whoever is asked for has kWireMacMac. Announcements, probes and what else a host
 // says to its link stay here.
 void SlowPath::answer_twin(const OwnInterface& own, std::uint16_t ether_type, std::span<const std::uint8_t> payload) {
     if (!hooks_.to_twin) return;
     std::array<std::uint8_t, net::kEthernetBytes + net::kMaxNeighborBytes> frame;
-    const Header header = ethernet(own.mac, kWire, ether_type);
+    const Header header = ethernet(own.mac, kWireMac, ether_type);
     std::copy(header.begin(), header.end(), frame.begin());
     unsigned size = 0;
     if (ether_type == net::kEtherTypeArp) {
@@ -110,7 +115,7 @@ void SlowPath::answer_twin(const OwnInterface& own, std::uint16_t ether_type, st
         const bool asks = arp && arp->op == net::ArpOp::request && arp->sender != arp->target &&
                           arp->sender != net::Address::from_v4(0) && !own.has(arp->target);
         if (!asks) return;
-        net::write_arp({net::ArpOp::reply, kWire, arp->target, arp->sender_mac, arp->sender},
+        net::write_arp({net::ArpOp::reply, kWireMac, arp->target, arp->sender_mac, arp->sender},
                        frame.data() + header.size());
         size = net::kArpBytes;
     } else {
@@ -120,7 +125,7 @@ void SlowPath::answer_twin(const OwnInterface& own, std::uint16_t ether_type, st
         reply.advertisement = reply.router = reply.solicited = reply.override_ = true;
         reply.src = reply.target = asked->target;
         reply.dst = asked->src;
-        reply.link_layer = kWire;
+        reply.link_layer = kWireMac;
         size = net::write_neighbor_message(reply, frame.data() + header.size());
     }
     hooks_.to_twin(own.index, std::span(frame).first(header.size() + size), nullptr);
@@ -141,6 +146,7 @@ void SlowPath::from_twin(std::uint16_t interface, std::span<const std::uint8_t> 
     ++counters_.from_kernel;
     constexpr unsigned kWorker = 0;  // one queue, so that nothing overtakes
     if (is_group(frame.data())) {
+        if (own->is_loopback()) return;  // on no link there is no group
         net::Mac to;
         std::memcpy(to.bytes.data(), frame.data(), 6);
         sender_.send(*own, to, ether_type, payload, kWorker);
@@ -158,7 +164,7 @@ void SlowPath::from_twin(std::uint16_t interface, std::span<const std::uint8_t> 
 // To a link-local address: no route says where, the interface does.
 void SlowPath::send_on_link(rte_mbuf* mbuf, const net::Address& to, const PuntRecord& about, unsigned worker) {
     const OwnInterface* own = interfaces_.find(about.interface);
-    if (own == nullptr) {
+    if (own == nullptr || own->is_loopback()) {
         ++counters_.no_way_back;
         rte_pktmbuf_free(mbuf);
         return;
@@ -188,6 +194,35 @@ void SlowPath::set_kernel_gateways(const std::vector<std::pair<std::uint16_t, ne
     for (const auto& [interface, address] : gateways)
         if (const OwnInterface* own = interfaces_.find(interface))
             kernel_gateways_.insert({own->tenant, interface, address});
+    want_gateways();
+}
+
+void SlowPath::set_kernel_neighbors(const std::vector<KernelNeighbor>& neighbors, std::uint64_t now_ms) {
+    now_ms_ = now_ms;
+    kernel_neighbors_ = neighbors;
+    settle_permanent();
+}
+
+void SlowPath::hear_kernel_neighbor(const KernelNeighbor& neighbor, std::uint64_t now_ms) {
+    now_ms_ = now_ms;
+    if (const auto key = link_key(neighbor))
+        table_.hear(*key, {.mac = neighbor.mac, .creates = !net::is_link_local(neighbor.address)}, now_ms);
+}
+
+// nullopt: nobody on that link can have the address.
+std::optional<NeighborKey> SlowPath::link_key(const KernelNeighbor& neighbor) const {
+    const OwnInterface* own = interfaces_.find(neighbor.interface);
+    if (own == nullptr || own->is_loopback()) return std::nullopt;
+    if (!own->is_neighbor(neighbor.address) && !net::is_link_local(neighbor.address)) return std::nullopt;
+    return NeighborKey{own->tenant, own->index, neighbor.address};
+}
+
+// The configuration's word goes before the kernel's, and both before what the link says.
+void SlowPath::settle_permanent() {
+    std::map<NeighborKey, net::Mac> permanent = configured_neighbors_;
+    for (const KernelNeighbor& neighbor : kernel_neighbors_)
+        if (const auto key = link_key(neighbor)) permanent.try_emplace(*key, neighbor.mac);
+    table_.set_permanent(permanent, now_ms_);
     want_gateways();
 }
 

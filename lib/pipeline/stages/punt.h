@@ -33,10 +33,7 @@ struct Punt {
         const PuntTraits& traits = traits_of(punted.reason);
         const auto reason = static_cast<std::size_t>(punted.reason);
         const std::size_t klass = static_cast<std::size_t>(class_of(traits.klass, *lane.mbuf));
-        const PuntInterval rate = klass < kFirstKernelClass
-                                      ? PuntInterval{worker.punt_intervals[klass], kPuntRates[klass].burst}
-                                      : snapshot.kernel_punt[klass - kFirstKernelClass];
-        if (!worker.punt_meters[lane.in_port][klass].admit(worker.now_tsc, rate.tsc, rate.burst)) {
+        if (!admit(worker, snapshot, lane.in_port, lane.tenant, klass)) {
             worker.punts.limited[reason].add(1);
             burst.drop(punted.lane, punted.drop);
             return;
@@ -70,6 +67,17 @@ struct Punt {
                 ++worker.ledger.held;
                 break;
         }
+    }
+
+    static bool admit(WorkerState& worker, const Snapshot& snapshot, std::uint16_t port, std::uint16_t tenant,
+                      std::size_t klass) noexcept {
+        if (klass < kFirstKernelClass)
+            return worker.punt_meters[port][klass].admit(worker.now_tsc, worker.punt_intervals[klass],
+                                                         kPuntRates[klass].burst);
+        if (worker.kernel_meters == nullptr) return true;
+        const std::size_t kernel = klass - kFirstKernelClass;
+        const PuntInterval& rate = snapshot.kernel_punt[kernel];
+        return worker.kernel_meters[tenant].classes[kernel].admit(worker.now_tsc, rate.tsc, rate.burst);
     }
 
     // The only look at the packet: its destination MAC's group bit, in the line that the parser has read.
