@@ -83,8 +83,8 @@ Interface read_loopback(Loading& loading, const MapReader& map) {
     for (const char* key : kLinkKeys)
         if (const auto value = map.get(key))
             reporter.error(*value, "a loopback is on no link; allowed beside it: name, tenant, addresses, kernel");
-    map.require("name");  // no port to be called by
-    map.require("addresses");
+    std::ignore = map.require("name");  // no port to be called by
+    std::ignore = map.require("addresses");
     if (const auto kernel = map.get("kernel")) interface.kernel = read_kernel_twin(reporter, *kernel);
     return interface;
 }
