@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Transparent pairs. What is on their ports routes nothing, so a tenant of theirs has no interfaces: the same packets may
-// cross a pair and then come to the router, one tuple of one tenant, and the session remembers one next hop and one
+// Transparent pairs. What is on their ports routes nothing, so a tenant of theirs has no interfaces: the same packets
+// may cross a pair and then come to the router, one tuple of one tenant, and the session remembers one next hop and one
 // interface that replies come from. Two tenants have a session each.
 #include <algorithm>
 #include <map>
@@ -77,11 +77,12 @@ void check_tenants(Loading& loading, const Value& where, const CrossConnect& pai
         const auto routed = std::find_if(config.interfaces.begin(), config.interfaces.end(),
                                          [tenant](const Interface& interface) { return interface.tenant == tenant; });
         if (routed != config.interfaces.end())
-            reporter.error(where, fmt::format("tenant '{}' has interface '{}' and these ports, and a session has one way "
-                                              "out, by a pair or a route; allowed: a tenant that "
-                                              "routes, or one of pairs{}",
-                                              name, routed->name,
-                                              loading.has_tenants ? "" : ", each with its own `match` in `tenants`"));
+            reporter.error(
+                where,
+                fmt::format("tenant '{}' has interface '{}' and these ports, and a session has one way "
+                            "out, by a pair or a route; allowed: a tenant that "
+                            "routes, or one of pairs{}",
+                            name, routed->name, loading.has_tenants ? "" : ", each with its own `match` in `tenants`"));
         if (config.tenants[tenant].rpf != Rpf::none)
             reporter.error(where, fmt::format("tenant '{}' has `rpf`, which needs routes; allowed: none", name));
     }

@@ -86,8 +86,9 @@ bool is_same_place(const RouteVia& a, const RouteVia& b) {
 std::optional<std::size_t> resolve_link(Loading& loading, const std::optional<Value>& value) {
     const auto index = loading.interfaces.resolve(loading.reporter, value);
     if (!index || !loading.config.interfaces[*index].is_loopback()) return index;
-    loading.reporter.error(*value, fmt::format("'{}' is a loopback: nobody is behind it; allowed: an interface of a port",
-                                               loading.config.interfaces[*index].name));
+    loading.reporter.error(*value,
+                           fmt::format("'{}' is a loopback: nobody is behind it; allowed: an interface of a port",
+                                       loading.config.interfaces[*index].name));
     return std::nullopt;
 }
 

@@ -12,8 +12,8 @@
 namespace cachewire::config {
 namespace {
 
-constexpr Key kInterface[] = {{"name"},      {"port"},      {"vlan"},   {"inner_vlan"},       {"tenant"}, {"mtu"},
-                              {"addresses"}, {"mss_clamp"}, {"kernel"}, {"loopback"}, {"policer"}};
+constexpr Key kInterface[] = {{"name"},      {"port"},      {"vlan"},   {"inner_vlan"}, {"tenant"}, {"mtu"},
+                              {"addresses"}, {"mss_clamp"}, {"kernel"}, {"loopback"},   {"policer"}};
 
 // What a link is needed for.
 constexpr const char* kLinkKeys[] = {"port", "vlan", "inner_vlan", "mtu", "mss_clamp", "policer"};

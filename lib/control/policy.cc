@@ -29,7 +29,8 @@ std::vector<std::uint16_t> interfaces_named(const config::Config& config, const 
     for (const auto& interface : config.interfaces)
         if (interface.name == name) return {registry.interfaces.get(name)};
     for (const auto& interface : config.interfaces)
-        if (!interface.is_loopback() && config.ports[interface.port].name == name) indices.push_back(registry.interfaces.get(interface.name));
+        if (!interface.is_loopback() && config.ports[interface.port].name == name)
+            indices.push_back(registry.interfaces.get(interface.name));
     if (is_paired(config, name)) indices.push_back(registry.interfaces.get(name));
     // A port without interfaces: no packet comes in or leaves there, and an empty list would mean every interface.
     if (indices.empty()) indices.push_back(none);

@@ -156,9 +156,8 @@ Runtime::ReloadResult Runtime::apply(config::Config next, bool dry_run) {
 
 // After the grace period the VRFs' other copies take the same changes, which takes as long as the first ones did.
 void Runtime::publish_built(SnapshotBuilder::PassPointer pass) {
-    publisher_->publish(builder_->commit(std::move(pass)), [this] {
-        beside([this] { builder_->grace_period_over(); }, [this] { serve_quietly(); });
-    });
+    publisher_->publish(builder_->commit(std::move(pass)),
+                        [this] { beside([this] { builder_->grace_period_over(); }, [this] { serve_quietly(); }); });
 }
 
 // No worker has a snapshot with them any more.

@@ -31,7 +31,8 @@ const WrongFile kWrongPairs[] = {
      "f.yaml:4:35: error: cross_connects[0].ports: interface 'b' has this port's name, and rules could mean either; "
      "allowed: another name\n"
      "f.yaml:4:35: error: cross_connects[0].ports: tenant 'default' has interface 'a' and these ports, and a "
-     "session has one way out, by a pair or a route; allowed: a tenant that routes, or one of pairs, each with its own `match` in `tenants`\n"},
+     "session has one way out, by a pair or a route; allowed: a tenant that routes, or one of pairs, each with its own "
+     "`match` in `tenants`\n"},
     {kPorts,
      "tenants: [{name: t, id: 1, match: [{port: a}, {port: b, vlan: 5}], rpf: loose}]\ncross_connects: [{name: p, "
      "ports: [a, b]}]\n",

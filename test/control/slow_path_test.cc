@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Neighbors and the packets that wait for them.
+#include <algorithm>
+
 #include "control/slow_path_rig.h"
 #include "net/nd.h"
 
@@ -121,6 +123,60 @@ TEST_CASE("slow path: behind a link that comes back everyone is asked for at onc
     CHECK(arp_of(out[0], 18).target == address("192.0.2.7"));
     CHECK(Bytes(out[0].bytes.begin(), out[0].bytes.begin() + 6) == Bytes(6, 0xff));
     CHECK(rig.publisher.current()->next_hops[rig.hop_to("192.0.2.7")].kind == route::NextHopKind::forward);
+}
+
+TEST_CASE("slow path: the configuration's word on a neighbor goes before the kernel's, that before the link's",
+          "[slow_path]") {
+    SlowPathRig rig;
+    const std::uint16_t lan = rig.interface("lan"), wan = rig.interface("wan");
+    const auto tell = [&rig](const std::vector<KernelNeighbor>& neighbors) {
+        rig.slow_path->set_kernel_neighbors(neighbors, rig.now += 60);
+        rig.turn();
+    };
+    const auto known = [&rig](std::uint16_t interface, const char* text) {
+        return rig.slow_path->neighbors().find({rig.tenant(), interface, address(text)});
+    };
+    const auto hop = [&rig](const char* text) { return rig.publisher.current()->next_hops[rig.hop_to(text)]; };
+    const auto goes_to = [&hop](const char* text, const net::Mac& mac) {
+        const route::NextHop next = hop(text);
+        return next.kind == route::NextHopKind::forward &&
+               std::equal(mac.bytes.begin(), mac.bytes.end(), next.l2_header.begin());
+    };
+    tell({{lan, address("10.0.0.9"), kPeerMac},        // the configuration's
+          {lan, address("10.0.0.30"), kPeerMac},       // nobody else's
+          {lan, address("2001:db8:1::30"), kPeerMac},  //
+          {wan, address("192.0.2.254"), kPeerMac},     // a gateway
+          {lan, address("198.18.0.1"), kPeerMac},      // on no network of the link
+          {lan, address("10.0.0.1"), kPeerMac},        // our own
+          {60000, address("10.0.0.31"), kPeerMac}});   // by an interface that is not there
+    CHECK(goes_to("10.0.0.9", kClientMac));
+    for (const char* text : {"10.0.0.30", "2001:db8:1::30", "192.0.2.254", "198.51.100.1"}) {
+        INFO(text);
+        CHECK(goes_to(text, kPeerMac));
+    }
+    CHECK(known(lan, "198.18.0.1") == nullptr);
+    CHECK(known(lan, "10.0.0.1") == nullptr);
+    rig.punt(PuntReason::arp, arp_frame(net::ArpOp::request, kClientMac, "10.0.0.30", "10.0.0.1"));
+    CHECK(goes_to("10.0.0.30", kPeerMac));
+    rig.slow_path->configure(rig.config, rig.builder.registry(), std::vector<bool>(pipeline::kMaxPorts, false),
+                             rig.now);
+    rig.turn();
+    CHECK(goes_to("10.0.0.30", kPeerMac));
+
+    rig.out();
+    tell({});
+    CHECK(goes_to("10.0.0.9", kClientMac));
+    CHECK(known(lan, "10.0.0.30") == nullptr);
+    CHECK(hop("10.0.0.30").kind == route::NextHopKind::unresolved);
+    REQUIRE(known(wan, "192.0.2.254") != nullptr);
+    CHECK(known(wan, "192.0.2.254")->phase == NeighborPhase::incomplete);
+    CHECK(rig.out().size() == 1);  // the gateway is asked for
+
+    rig.slow_path->hear_kernel_neighbor({lan, address("10.0.0.31"), kPeerMac}, rig.now += 60);
+    rig.turn();
+    CHECK(goes_to("10.0.0.31", kPeerMac));
+    rig.punt(PuntReason::arp, arp_frame(net::ArpOp::request, kClientMac, "10.0.0.31", "10.0.0.1"));
+    CHECK(goes_to("10.0.0.31", kClientMac));
 }
 
 TEST_CASE("slow path: when it closes nothing waits", "[slow_path]") {

@@ -171,11 +171,11 @@ TEST_CASE("punt: a kernel's rate is the tenant's, over all ports and workers", "
     CHECK(punt(second, 30, PuntReason::kernel_bgp, 1, kTenant) == 10);
     CHECK(second.drops(DropReason::kernel_rate) == 20);
     CHECK(punt(first, 30, PuntReason::kernel_bgp, 1, kTenant) == 30);
-    CHECK(punt(first, 30, PuntReason::kernel_ospf, 1, kTenant) == 60);   // another kind
+    CHECK(punt(first, 30, PuntReason::kernel_ospf, 1, kTenant) == 60);      // another kind
     CHECK(punt(second, 30, PuntReason::kernel_bgp, 1, kTenant + 1) == 40);  // another tenant
     first.worker->now_tsc += 5000;
     CHECK(punt(first, 30, PuntReason::kernel_bgp, 0, kTenant) == 65);  // what has come since
-    drop_punted(*first.worker);  // the other rig counts mbufs first
+    drop_punted(*first.worker);                                        // the other rig counts mbufs first
 }
 
 TEST_CASE("punt: of many threads as many are admitted as the burst has room for", "[pipeline]") {

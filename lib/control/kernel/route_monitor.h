@@ -45,8 +45,8 @@ class RouteMonitor {
     RouteMonitor(const std::string& netns, KernelRoutes::Changed changed);
 
     [[nodiscard]] int fd() const noexcept { return netlink_->fd(); }
-    // By ifindex: which interface each twin is, and the loopbacks' twins, which are as `lo` is. What the table leads over
-    // others than the first is not taken.
+    // By ifindex: which interface each twin is, and the loopbacks' twins, which are as `lo` is. What the table leads
+    // over others than the first is not taken.
     struct Interfaces {
         std::map<int, std::uint16_t> twins;
         std::set<int> loopbacks;
@@ -63,8 +63,8 @@ class RouteMonitor {
     [[nodiscard]] bool addresses_changed() const noexcept { return addresses_changed_; }
     std::vector<Address> take_addresses();
 
-    // Those that the kernel keeps as they are: permanent, or a daemon's (NTF_EXT_LEARNED). What it learned itself it has
-    // from us.
+    // Those that the kernel keeps as they are: permanent, or a daemon's (NTF_EXT_LEARNED). What it learned itself it
+    // has from us.
     [[nodiscard]] bool neighbors_changed() const noexcept { return neighbors_changed_; }
     std::vector<KernelNeighbor> take_neighbors();
     // Somebody entered these for a time, `nud reachable` say.
@@ -72,7 +72,7 @@ class RouteMonitor {
 
     struct Counters {
         std::uint64_t messages = 0, overruns = 0, syncs = 0, foreign = 0;  // foreign: routes over what is no twin
-        std::uint64_t neighbors_refused = 0;                             // over kMostNeighbors
+        std::uint64_t neighbors_refused = 0;                               // over kMostNeighbors
     };
     [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
 

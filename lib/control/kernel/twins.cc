@@ -17,7 +17,7 @@ namespace cachewire::control {
 
 namespace {
 
-constexpr unsigned kFramesATurn = 64;       // of each twin
+constexpr unsigned kFramesATurn = 64;  // of each twin
 constexpr std::uint64_t kLookEveryMs = 1000;
 constexpr std::uint32_t kSpaces = 0x10000;  // behind the interfaces' indices
 

@@ -140,8 +140,8 @@ void Runtime::serve_quietly() {
     }
 }
 
-// `work` may take seconds (reading and building a full table does), so it has a thread of its own, and `serve` is called
-// over and over until it is done. The control thread stays the only one that touches what `work` doesn't own.
+// `work` may take seconds (reading and building a full table does), so it has a thread of its own, and `serve` is
+// called over and over until it is done. The control thread stays the only one that touches what `work` doesn't own.
 void Runtime::beside(const std::function<void()>& work, const std::function<void()>& serve) {
     if (state_ != State::running) return work();
     auto done = std::async(std::launch::async, work);

@@ -362,7 +362,8 @@ void SlowPath::release_bound() {
 void SlowPath::announce_changed(const std::vector<OwnInterface>& before, const std::vector<bool>& is_link) {
     for (const OwnInterface& own : interfaces_.all()) {
         const auto same = [&own](const OwnInterface& other) { return own.looks_like(other); };
-        if (!own.up || own.is_loopback() || !is_link[own.port] || std::any_of(before.begin(), before.end(), same)) continue;
+        if (!own.up || own.is_loopback() || !is_link[own.port] || std::any_of(before.begin(), before.end(), same))
+            continue;
         announcements_.push_back({now_ms_, own.index});
         announcements_.push_back({now_ms_ + kAnnounceAgainMs, own.index});
     }

@@ -102,8 +102,8 @@ void SlowPath::handle_for_twin(const PuntRecord& record, unsigned worker) {
     rte_pktmbuf_free(mbuf);
 }
 
-// ARP requests and neighbor solicitations: whoever is asked for has kWireMacMac. Announcements, probes and what else a host
-// says to its link stay here.
+// ARP requests and neighbor solicitations: whoever is asked for has kWireMacMac. Announcements, probes and what else a
+// host says to its link stay here.
 void SlowPath::answer_twin(const OwnInterface& own, std::uint16_t ether_type, std::span<const std::uint8_t> payload) {
     if (!hooks_.to_twin) return;
     std::array<std::uint8_t, net::kEthernetBytes + net::kMaxNeighborBytes> frame;
