@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Two Linux hosts with cachewire between them on net_tap ports: ping, TCP, HTTP, in both families; offloads as Linux has them; a TAP deleted under
 traffic."""
+import json
 import re
+import sys
 
-from hosts import ADDRESSES, Taps, Traffic, harness, ip
+from hosts import ADDRESSES, HTTP_SERVE, Taps, Traffic, harness, ip, why_not
 
 
 class Tap(Traffic, Taps):
@@ -14,6 +16,29 @@ class Tap(Traffic, Taps):
         out, _ = process.communicate(timeout=60)
         self.assertIn("100% packet loss", out)
         self.assertEqual(self.cachewire.ask("/cachewire/drops")["acl_default"], before + 3)
+
+    def test_iperf3_and_curl(self):
+        if reason := why_not("iperf3", "curl"):
+            self.skipTest(reason)
+        for address in ADDRESSES[1]:
+            for direction in ([], ["-R"]):
+                with self.subTest(address=address, direction=direction):
+                    server = self.inside(1, "iperf3", "-s", "-1", "--forceflush", "-B", address)
+                    self.addCleanup(server.kill)
+                    while "listening" not in (line := server.stdout.readline()):
+                        self.assertTrue(line, "the server ended")
+                    result = json.loads(self.output(self.inside(0, "iperf3", "-J", "-c", address, "-n", "30M", *direction)))
+                    self.assertNotIn("error", result)
+                    self.assertGreaterEqual(result["end"]["sum_sent"]["bytes"], 30 << 20)
+                    # The server's sum lacks what is on its way when the client ends.
+                    self.assertGreaterEqual(result["end"]["sum_received"]["bytes"], 15 << 20)
+            web = self.inside(1, sys.executable, "-c", HTTP_SERVE, address)
+            self.addCleanup(web.kill)
+            host = f"[{address}]" if ":" in address else address
+            url = f"http://{host}:{web.stdout.readline().strip()}/config.yaml"
+            fetched = self.output(self.inside(0, "curl", "-sS", "-g", "--noproxy", "*", "--max-time", "60", url))
+            with open(self.cachewire.path("config.yaml"), encoding="utf-8") as file:
+                self.assertEqual(fetched, file.read())
 
     def test_driver_and_offloads_are_said_and_shown(self):
         for n in range(2):
