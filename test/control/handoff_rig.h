@@ -131,6 +131,18 @@ class HandoffRig {
         for (const auto& worker : workers_) n += worker->state().sessions->stats().active;
         return n;
     }
+    // For a RouteFeed; not while publish() is called.
+    control::SnapshotBuilder& builder() { return builder_; }
+    control::Publisher& publisher() { return publisher_; }
+    // What the workers have handed to the slow path, which is not here.
+    void drop_punted() {
+        for (auto& worker : workers_) {
+            pipeline::PuntRing& ring = worker->punted();
+            unsigned count = ring.ready();
+            for (unsigned i = 0; i < count; ++i) rte_pktmbuf_free(ring.take().mbuf);
+            if (count != 0) ring.release();
+        }
+    }
     [[nodiscard]] unsigned mbufs_out() const { return rte_mempool_in_use_count(pool_); }
 
     void send(RingPort& port, const Bytes& frame) {
