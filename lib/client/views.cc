@@ -130,9 +130,13 @@ std::string interfaces_text(const Json& answer, bool) {
     const auto tag = [](const Json& interface, const char* key) {
         return number(interface, key) == 0 ? Json("-") : field(interface, key);
     };
+    // A loopback has none.
+    const auto of_link = [](const Json& interface, const char* key) {
+        return field(interface, key) == "" ? Json("-") : field(interface, key);
+    };
     for (const Json& i : answer)
-        table.add({field(i, "name"), field(i, "tenant"), field(i, "port"), tag(i, "vlan"), tag(i, "inner_vlan"),
-                   field(i, "mtu"), field(i, "mac"), field(i, "admin"), field(i, "addresses")});
+        table.add({field(i, "name"), field(i, "tenant"), of_link(i, "port"), tag(i, "vlan"), tag(i, "inner_vlan"),
+                   field(i, "mtu"), of_link(i, "mac"), field(i, "admin"), field(i, "addresses")});
     return table.empty() ? "no interfaces\n" : table.text();
 }
 
