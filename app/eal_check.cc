@@ -47,7 +47,7 @@ std::optional<config::Diagnostic> check_lcores(const config::Config& config) {
     const auto named = lcores_of(config.eal);
     if (!named) return std::nullopt;
     try {
-        choose_workers(named->lcores, config.workers.lcores);
+        share_out(named->lcores, config.workers.lcores, !config.schedulers.empty());
         return std::nullopt;
     } catch (const base::Error& error) {
         std::string text = error.what();

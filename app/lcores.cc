@@ -110,4 +110,21 @@ std::vector<unsigned> choose_workers(const Lcores& lcores, const std::vector<uns
     return workers;
 }
 
+Jobs share_out(const Lcores& lcores, const std::vector<unsigned>& configured, bool schedules) {
+    Jobs jobs{choose_workers(lcores, configured), std::nullopt};
+    if (!schedules) return jobs;
+    if (configured.empty() && jobs.workers.size() > 1) {
+        jobs.scheduler = jobs.workers.back();
+        jobs.workers.pop_back();
+        return jobs;
+    }
+    for (const unsigned lcore : lcores.others)
+        if (std::find(jobs.workers.begin(), jobs.workers.end(), lcore) == jobs.workers.end()) jobs.scheduler = lcore;
+    if (!jobs.scheduler)
+        fail(
+            "`qos.schedulers` need an lcore of their own, and the main one and the workers leave none: start with one "
+            "more, such as `-l 0-2`, or choose fewer workers");
+    return jobs;
+}
+
 }  // namespace cachewire::app

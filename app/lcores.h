@@ -25,4 +25,12 @@ Lcores eal_lcores();
 // argument to change.
 std::vector<unsigned> choose_workers(const Lcores& lcores, const std::vector<unsigned>& configured);
 
+// The same where ports have schedulers, which have an lcore of their own: with auto the last one, else one that the
+// list leaves.
+struct Jobs {
+    std::vector<unsigned> workers;
+    std::optional<unsigned> scheduler;
+};
+Jobs share_out(const Lcores& lcores, const std::vector<unsigned>& configured, bool schedules);
+
 }  // namespace cachewire::app

@@ -39,6 +39,8 @@ std::vector<Result> memo(const Options& options);
 
 // Policing against rte_meter's own call, and one rate over two lcores against one.
 std::vector<Result> qos(const Options& options);
+// A port's scheduler against rte_sched: a part of qos.
+std::vector<Result> scheduling(const Options& options);
 
 // Every claim's table: variant, Mpps, cycles a packet and their spread, ratio and difference against the first one.
 void print_table(const std::string& title, const std::vector<Result>& results);

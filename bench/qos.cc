@@ -135,6 +135,8 @@ std::vector<Result> qos(const Options& options) {
         print_table(fmt::format("qos: one rate over two lcores, {}", what), shares);
         all.insert(all.end(), shares.begin(), shares.end());
     }
+    const auto scheduled = scheduling(options);
+    all.insert(all.end(), scheduled.begin(), scheduled.end());
     return all;
 }
 

@@ -260,6 +260,22 @@ struct TrafficClass {
     std::optional<std::uint8_t> dscp;
     std::optional<std::uint8_t> pcp;
     std::optional<std::size_t> policer;
+    std::optional<std::uint8_t> priority;  // in schedulers that say neither priority nor weight
+};
+
+inline constexpr unsigned kStrictClasses = 12, kWeightedClasses = 4;  // of a scheduler, at most
+struct ScheduledClass {
+    std::size_t traffic_class;             // index into Config::classes
+    std::optional<std::uint8_t> priority;  // below kStrictClasses, 0 first, each once
+    std::uint32_t weight = 0;              // without a priority
+};
+
+struct Scheduler {
+    std::size_t port = 0;  // index into Config::ports, each at most once
+    std::uint64_t rate_bps = 0;
+    std::uint64_t burst_bytes = 0;           // 0: auto
+    Accounting accounting = Accounting::l2;  // or l1
+    std::vector<ScheduledClass> classes;
 };
 
 inline constexpr std::size_t kMaxKeptBytes = std::size_t{4} << 20;
@@ -292,6 +308,7 @@ struct Config {
     Sessions sessions;
     std::vector<Policer> policers;
     std::vector<TrafficClass> classes;
+    std::vector<Scheduler> schedulers;
 };
 
 }  // namespace cachewire::config

@@ -29,15 +29,6 @@ constexpr std::string_view kNumbers[] = {"rate", "burst", "cir", "cbs", "pir", "
 constexpr std::uint64_t kMinRate = 8'000, kMaxRate = 1'000'000'000'000;
 constexpr std::uint64_t kMinBurst = 64, kMaxBurst = 1ull << 32;
 
-void read_rate(Reporter& reporter, const std::optional<Value>& value, std::uint64_t& rate_bps) {
-    constexpr std::string_view kAllowed = "8kbit to 1Tbit, in bit, kbit, Mbit, Gbit or Tbit";
-    const auto rate = read_parsed(reporter, value, kAllowed, parse_rate, [](const Rate& r) -> std::string_view {
-        if (r.kind == RateKind::packets) return ": packets a second are not supported yet";
-        return r.per_second < kMinRate || r.per_second > kMaxRate ? kOutOfRange : "";
-    });
-    if (rate) rate_bps = rate->per_second;
-}
-
 void read_burst(Reporter& reporter, const std::optional<Value>& value, std::uint64_t& burst_bytes) {
     constexpr std::string_view kAllowed = "auto, or 64B to 4GiB, in B, KiB, MiB, GiB, kB, MB or GB";
     if (is_auto(value)) return;
@@ -89,14 +80,14 @@ void read_numbers(Loading& loading, const MapReader& map, Policer& policer) {
     Reporter& reporter = loading.reporter;
     const Names4& names = kNames[static_cast<unsigned>(policer.type)];
     const auto burst = map.get(names.burst);
-    read_rate(reporter, map.require(names.rate), policer.rate_bps);
+    read_bit_rate(reporter, map.require(names.rate), policer.rate_bps);
     read_burst(reporter, burst, policer.burst_bytes);
     check_burst(reporter, burst, policer.rate_bps, policer.burst_bytes);
     std::optional<Value> widest = burst;
     std::uint64_t most = policer.burst_bytes;
     if (!names.excess_rate.empty()) {
         const auto rate = map.require(names.excess_rate);
-        read_rate(reporter, rate, policer.excess_rate_bps);
+        read_bit_rate(reporter, rate, policer.excess_rate_bps);
         if (policer.type == PolicerType::trtcm_2698 && policer.excess_rate_bps != 0 &&
             policer.excess_rate_bps < policer.rate_bps)
             reporter.error(*rate, "a peak rate under the committed one; allowed: `cir` or more");
@@ -139,6 +130,15 @@ void read_action(Reporter& reporter, const std::optional<Value>& value, ColourAc
 }
 
 }  // namespace
+
+void read_bit_rate(Reporter& reporter, const std::optional<Value>& value, std::uint64_t& rate_bps) {
+    constexpr std::string_view kAllowed = "8kbit to 1Tbit, in bit, kbit, Mbit, Gbit or Tbit";
+    const auto rate = read_parsed(reporter, value, kAllowed, parse_rate, [](const Rate& r) -> std::string_view {
+        if (r.kind == RateKind::packets) return ": packets a second are not supported yet";
+        return r.per_second < kMinRate || r.per_second > kMaxRate ? kOutOfRange : "";
+    });
+    if (rate) rate_bps = rate->per_second;
+}
 
 Policer read_policer(Loading& loading, const Value& item) {
     Reporter& reporter = loading.reporter;

@@ -8,8 +8,8 @@
 namespace cachewire::config {
 namespace {
 
-constexpr Key kQos[] = {{"policers"}, {"classes"}, {"schedulers", kLater}};
-constexpr Key kClass[] = {{"name"}, {"dscp"}, {"pcp"}, {"policer"}, {"priority", kLater}};
+constexpr Key kQos[] = {{"policers"}, {"classes"}, {"schedulers"}};
+constexpr Key kClass[] = {{"name"}, {"dscp"}, {"pcp"}, {"policer"}, {"priority"}};
 constexpr Key kDirections[] = {{"in"}, {"out"}};
 constexpr std::size_t kMaxClasses = 16;
 
@@ -33,6 +33,8 @@ void read_class(Loading& loading, const Value& item, Taken& dscps, Taken& pcps) 
         traffic_class.pcp = static_cast<std::uint8_t>(*pcp);
         take(reporter, *map.get("pcp"), *traffic_class.pcp, traffic_class.name, pcps);
     }
+    if (const auto priority = read_integer(reporter, map.get("priority"), 0, kStrictClasses - 1))
+        traffic_class.priority = static_cast<std::uint8_t>(*priority);
     traffic_class.policer = loading.policers.resolve(reporter, map.get("policer"));
     if (!traffic_class.name.empty())
         loading.classes.add(reporter, *name, traffic_class.name, loading.config.classes.size());
@@ -62,6 +64,7 @@ void read_qos(Loading& loading, const MapReader& top) {
         reporter.error(*qos.get("classes"),
                        fmt::format("{} classes; allowed: at most {}", classes.size(), kMaxClasses));
     for (const Value& item : classes) read_class(loading, item, dscps, pcps);
+    for (const Value& item : read_list(reporter, qos.get("schedulers"))) read_scheduler(loading, item);
 }
 
 }  // namespace cachewire::config

@@ -136,6 +136,10 @@ Policer read_policer(Loading& loading, const Value& item);
 // {in: POLICER, out: POLICER}
 void read_policers_of(Loading& loading, const std::optional<Value>& value, std::optional<std::size_t>& in,
                       std::optional<std::size_t>& out);
+// One of `qos.schedulers`. Behind the classes.
+void read_scheduler(Loading& loading, const Value& item);
+// Bits a second, 8kbit to 1Tbit.
+void read_bit_rate(Reporter& reporter, const std::optional<Value>& value, std::uint64_t& rate_bps);
 // A name such as ef, or 0 to 63.
 std::optional<std::uint8_t> read_dscp(Reporter& reporter, const std::optional<Value>& value);
 

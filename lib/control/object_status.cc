@@ -73,6 +73,8 @@ Json tenant_dict(const View& v, const config::Tenant& tenant) {
         active += worker->state().sessions->use(slot).active.read();
         for (const auto& reason : worker->state().tenants[slot].drops) dropped += reason.read();
     }
+    if (const auto* scheduler = v.workers.scheduler(); scheduler != nullptr)
+        for (const auto& reason : scheduler->tenants()[slot].drops) dropped += reason.read();
     Json dict = {{"name", tenant.name},
                  {"id", std::uint64_t{tenant.id}},
                  {"dropped", dropped},

@@ -98,6 +98,7 @@ void fill_classes(const config::Config& config, Registry& registry, pipeline::Sn
         if (from.pcp) snapshot.class_of_pcp[*from.pcp] = index;
         snapshot.classes = true;
     }
+    snapshot.schedulers = !config.schedulers.empty();
 }
 
 }  // namespace cachewire::control

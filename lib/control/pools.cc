@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "control/handoff_mesh.h"
+#include "control/scheduler_lcore.h"
 #include "control/slow_path/hold_queue.h"
 #include "pipeline/punt.h"
 #include "port/port.h"
@@ -43,6 +44,7 @@ std::size_t at_start(const config::Config& config, std::size_t workers) {
     // The slow path: its queues full in both directions, and what waits for neighbors.
     n += workers * (pipeline::kPuntSlots + pipeline::kReturnSlots) + HoldQueue::kInAll;
     n += HandoffMesh::mbufs(workers, config.ports.size());
+    n += SchedulerLcore::mbufs(config, workers);
     return n + for_lcores(config, workers);
 }
 

@@ -91,6 +91,39 @@ Json attachment_dict(const View& v, const PolicerAttachment& attachment) {
     return dict;
 }
 
+// What its scheduler says of a class, if the port has one. Own frames count as of no class.
+void add_scheduled(const View& v, std::uint16_t port, std::uint16_t slot, Json& dict) {
+    const auto* const scheduler = v.workers.scheduler();
+    const pipeline::ScheduledPort* const scheduled = scheduler == nullptr ? nullptr : scheduler->find(port);
+    dict["scheduler"] = scheduled == nullptr ? 0u : 1u;
+    std::uint64_t packets = 0, bytes = 0, dropped = 0, queued = 0;
+    const auto add = [&](const pipeline::ScheduledCounters& counters) {
+        packets += counters.packets.read();
+        bytes += counters.bytes.read();
+        dropped += counters.dropped.read();
+        queued += counters.queued.read();
+    };
+    if (scheduled != nullptr) add(scheduled->classes[slot]);
+    if (scheduled != nullptr && slot == 0) add(scheduled->classes[pipeline::kOwnFrame]);
+    dict["tx_dropped"] = dict["tx_dropped"].get<std::uint64_t>() + dropped;
+    dict["packets"] = packets;
+    dict["bytes"] = bytes;
+    dict["queued"] = queued;
+}
+
+Json class_dict(const View& v, const config::Port& port, const config::TrafficClass* traffic_class) {
+    const std::uint16_t at = *v.registry.ports.find(port.name);
+    const std::uint16_t slot =
+        traffic_class == nullptr ? std::uint16_t{0} : *v.registry.classes.find(traffic_class->name);
+    std::uint64_t dropped = 0;
+    for (const auto& worker : v.workers.all()) dropped += worker->state().class_tx_dropped[at][slot].read();
+    Json dict = {{"port", port.name},
+                 {"class", traffic_class == nullptr ? "none" : traffic_class->name},
+                 {"tx_dropped", dropped}};
+    add_scheduled(v, at, slot, dict);
+    return dict;
+}
+
 }  // namespace
 
 Json qos_stats(const View& v, std::string_view parameters) {
@@ -109,15 +142,7 @@ Json qos_classes(const View& v, std::string_view parameters) {
     const auto entry = [&](std::size_t i) {
         const config::Port& port = v.config.ports[only ? *only : i / classes];
         const std::size_t of_port = i % classes;
-        const config::TrafficClass* traffic_class = of_port == 0 ? nullptr : &v.config.classes[of_port - 1];
-        const std::uint16_t at = *v.registry.ports.find(port.name);
-        const std::uint16_t slot =
-            traffic_class == nullptr ? std::uint16_t{0} : *v.registry.classes.find(traffic_class->name);
-        std::uint64_t dropped = 0;
-        for (const auto& worker : v.workers.all()) dropped += worker->state().class_tx_dropped[at][slot].read();
-        return Json{{"port", port.name},
-                    {"class", traffic_class == nullptr ? "none" : traffic_class->name},
-                    {"tx_dropped", dropped}};
+        return class_dict(v, port, of_port == 0 ? nullptr : &v.config.classes[of_port - 1]);
     };
     return telemetry::page(classes * (only ? 1 : v.config.ports.size()), entry, selection.page);
 }

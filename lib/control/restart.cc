@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -34,6 +35,25 @@ bool is_same_device(const config::Port& a, const config::Port& b) {
 
 bool stays(const config::Port& running, const config::Port& next) { return running.device == next.device; }
 
+bool has_scheduler(const config::Config& config, const std::string& port) {
+    return std::any_of(config.schedulers.begin(), config.schedulers.end(),
+                       [&](const config::Scheduler& each) { return config.ports[each.port].name == port; });
+}
+
+// Port, rate and order of each, by names: places in the file may differ.
+std::set<std::string> schedulers_of(const config::Config& config) {
+    std::set<std::string> all;
+    for (const config::Scheduler& each : config.schedulers) {
+        std::set<std::string> classes;
+        for (const config::ScheduledClass& c : each.classes)
+            classes.insert(fmt::format("{} {} {}", config.classes[c.traffic_class].name,
+                                       c.priority ? int{*c.priority} : -1, c.weight));
+        all.insert(fmt::format("{} {} {} {} {}", config.ports[each.port].name, each.rate_bps, each.burst_bytes,
+                               each.accounting == config::Accounting::l1, fmt::join(classes, ", ")));
+    }
+    return all;
+}
+
 // A port with a device that is not open yet.
 void check_new_device(const config::Config& running, const config::Port& port, const std::string& path,
                       std::vector<Obstacle>& found) {
@@ -54,6 +74,8 @@ void check_port(const config::Config& running, const config::Port& next, std::si
     const config::Port* const port = find_port(running, next.name);
     if (port == nullptr) return check_new_device(running, next, path, found);
     if (!stays(*port, next)) {
+        if (has_scheduler(running, next.name))
+            return found.push_back({path + "device", "the port has a scheduler, whose rings are made at the start"});
         if (is_same_device(*port, next)) return found.push_back({path + "device", kOnce});
         return check_new_device(running, next, path, found);
     }
@@ -85,6 +107,8 @@ std::vector<Obstacle> obstacles(const config::Config& running, const config::Con
     require(running.pipeline.metadata == next.pipeline.metadata, "pipeline.metadata", "workers are told at the start");
     require(running.sessions.capacity == next.sessions.capacity, "sessions.capacity",
             "the tables are made at the start");
+    require(schedulers_of(running) == schedulers_of(next), "qos.schedulers",
+            "their lcore, rings and queues are made at the start");
     for (std::size_t i = 0; i < next.ports.size(); ++i) check_port(running, next.ports[i], i, found);
     return found;
 }

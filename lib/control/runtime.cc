@@ -75,8 +75,7 @@ ControlSocket::Json answer_of(const Runtime::ReloadResult& result) {
 
 std::vector<WorkerWatch::Beat> beats(const Workers& workers) {
     std::vector<WorkerWatch::Beat> result;
-    for (const auto& worker : workers.all())
-        result.push_back({worker->state().lcore, worker->state().loop.iterations.read()});
+    for (const auto& beat : workers.beats()) result.push_back({beat.lcore, beat.iterations});
     return result;
 }
 
@@ -89,14 +88,15 @@ void log_diagnostics(const Runtime::ReloadResult& result) {
 
 }  // namespace
 
-Runtime::Runtime(config::Config config, std::vector<unsigned> lcores)
+Runtime::Runtime(config::Config config, std::vector<unsigned> lcores, std::optional<unsigned> scheduler_lcore)
     : config_(std::move(config)),
       lcores_(std::move(lcores)),
+      scheduler_lcore_(scheduler_lcore),
       start_tsc_(base::now_tsc()),
       worker_watch_([](const std::string& text) { base::log_warning("{}", text); }) {
     stop_event_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (stop_event_ < 0) base::check(-errno, "eventfd");
-    publisher_.emplace(static_cast<unsigned>(lcores_.size()));
+    publisher_.emplace(static_cast<unsigned>(lcores_.size()) + (scheduler_lcore_ ? 1u : 0u));
     start_ports();
     start_workers();
     control_socket_ = std::make_unique<ControlSocket>(std::string(rte_eal_get_runtime_dir()) + "/cachewire_control");
@@ -210,6 +210,7 @@ void Runtime::start_workers() {
         workers_.add(std::move(state), std::move(queues[i]), *publisher_);
     }
     workers_.connect(ports, dispatch_->owners());
+    if (scheduler_lcore_) workers_.add_scheduler(config_, builder_->registry(), *scheduler_lcore_, *publisher_);
     say_how_workers_share(workers_, dispatch_->uses_rss());
     start_slow_path();
     std::vector<SessionRequests::Worker> askable;

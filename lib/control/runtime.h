@@ -50,8 +50,9 @@ enum class State { starting, running, draining };
 
 class Runtime {
   public:
-    // `lcores`: of the workers. Configures ports, takes memory, publishes generation 1; throws base::MachineError.
-    Runtime(config::Config config, std::vector<unsigned> lcores);
+    // `lcores`: of the workers; `scheduler_lcore`: where ports have schedulers. Configures ports, takes memory,
+    // publishes generation 1; throws base::MachineError.
+    Runtime(config::Config config, std::vector<unsigned> lcores, std::optional<unsigned> scheduler_lcore = {});
     ~Runtime();
     Runtime(const Runtime&) = delete;
     Runtime& operator=(const Runtime&) = delete;
@@ -165,6 +166,7 @@ class Runtime {
     std::optional<std::uint64_t> confirm_by_ms_;
     Overrides overrides_;
     std::vector<unsigned> lcores_;
+    std::optional<unsigned> scheduler_lcore_;
     std::uint64_t start_tsc_;
     mutable std::mutex mutex_;  // config_, registry and snapshot against telemetry readers
     std::optional<Pools> pools_;

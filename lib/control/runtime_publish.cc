@@ -19,15 +19,13 @@ constexpr std::chrono::seconds kPreviewBudget{5};
 }  // namespace
 
 std::string Runtime::finish_grace_period() {
-    const auto iterations = [](const auto& worker) { return worker->state().loop.iterations.read(); };
-    std::vector<std::uint64_t> before;
-    for (const auto& worker : workers_.all()) before.push_back(iterations(worker));
+    const std::vector<Workers::Beat> before = workers_.beats();
     for (unsigned waited = 0; publisher_->reap() != 0; ++waited) {
         if (waited == kGraceMs) {
             std::string stalled;
+            const std::vector<Workers::Beat> now = workers_.beats();
             for (std::size_t i = 0; i < before.size(); ++i)
-                if (const auto& worker = workers_.all()[i]; iterations(worker) == before[i])
-                    stalled += " " + std::to_string(worker->state().lcore);
+                if (now[i].iterations == before[i].iterations) stalled += " " + std::to_string(now[i].lcore);
             return "the worker on lcore" + stalled + " has not come round for 2 s; nothing was applied";
         }
         usleep(1000);

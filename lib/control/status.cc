@@ -59,6 +59,12 @@ Json port_list(const View& v, std::string_view parameters) {
     return telemetry::page(v.ports.size(), entry, telemetry::parse_page(parameters));
 }
 
+// Null: it has no scheduler.
+const pipeline::ScheduledPort* scheduled_port(const View& v, std::uint16_t index) {
+    const auto* const scheduler = v.workers.scheduler();
+    return scheduler == nullptr ? nullptr : scheduler->find(index);
+}
+
 Json port_stats(const View& v, std::string_view name) {
     for (const auto& port : v.ports) {
         if (port->name() != name) continue;
@@ -72,6 +78,11 @@ Json port_stats(const View& v, std::string_view name) {
             tx_bytes += c.tx_bytes.read();
             tx_dropped += c.tx_dropped.read();
             oversize += c.rx_oversize.read();
+        }
+        if (const auto* scheduled = scheduled_port(v, index); scheduled != nullptr) {
+            tx_packets += scheduled->counters.tx_packets.read();
+            tx_bytes += scheduled->counters.tx_bytes.read();
+            tx_dropped += scheduled->counters.tx_dropped.read();
         }
         const port::PortStats device = port->stats();
         return {{"rx_packets", rx_packets},
@@ -184,6 +195,8 @@ Json drops(const View& v, std::string_view tenant) {
         std::uint64_t n = 0;
         for (const auto& worker : v.workers.all())
             for (std::size_t slot = first; slot < last; ++slot) n += worker->state().tenants[slot].drops[reason].read();
+        if (const auto* scheduler = v.workers.scheduler(); scheduler != nullptr)
+            for (std::size_t slot = first; slot < last; ++slot) n += scheduler->tenants()[slot].drops[reason].read();
         answer[std::string(pipeline::kDropReasonTexts[reason].name)] = n;
         total += n;
     }

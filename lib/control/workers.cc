@@ -22,6 +22,11 @@ int worker_main(void* worker) {
     return 0;
 }
 
+int scheduler_main(void* worker) {
+    static_cast<pipeline::SchedulerWorker*>(worker)->run();
+    return 0;
+}
+
 }  // namespace
 
 KernelMeters make_kernel_meters() { return KernelMeters(new pipeline::TenantKernelMeters[pipeline::kMaxTenants]); }
@@ -60,10 +65,26 @@ void Workers::connect(std::span<const PortQueues> ports, const pipeline::Owners&
     mesh_.connect(states_, ports, owners);
 }
 
+void Workers::add_scheduler(const config::Config& config, const Registry& registry, unsigned lcore,
+                            Publisher& publisher) {
+    scheduler_ = std::make_unique<SchedulerLcore>(config, registry, lcore, publisher.add_worker(), states_);
+}
+
+std::vector<Workers::Beat> Workers::beats() const {
+    std::vector<Beat> result;
+    for (const auto& worker : workers_)
+        result.push_back({worker->state().lcore, worker->state().loop.iterations.read()});
+    if (scheduler_) result.push_back({scheduler_->worker().lcore(), scheduler_->worker().iterations()});
+    return result;
+}
+
 void Workers::launch() {
     launched_ = true;  // first, so that the ones which run are joined when a later one can't be launched
     for (const auto& worker : workers_)
         base::check(rte_eal_remote_launch(worker_main, worker.get(), worker->state().lcore), "rte_eal_remote_launch");
+    if (scheduler_)
+        base::check(rte_eal_remote_launch(scheduler_main, &scheduler_->worker(), scheduler_->worker().lcore()),
+                    "rte_eal_remote_launch");
 }
 
 void Workers::set_phase(pipeline::Worker::Phase phase) noexcept {
@@ -82,12 +103,17 @@ void Workers::drain_and_join(unsigned drain_ms, const std::function<void()>& ser
     set_phase(pipeline::Worker::Phase::stopped);
     for (const auto& worker : workers_) rte_eal_wait_lcore(worker->state().lcore);
     for (const auto& worker : workers_) worker->drop_handed();
+    if (scheduler_) {
+        scheduler_->worker().stop();
+        rte_eal_wait_lcore(scheduler_->worker().lcore());
+    }
     launched_ = false;
 }
 
 pipeline::LedgerLine ledger_sum(const Workers& workers) {
     std::vector<pipeline::LedgerLine> lines;
     for (const auto& worker : workers.all()) lines.push_back(worker->state().published_ledger.read());
+    if (workers.scheduler() != nullptr) lines.push_back(workers.scheduler()->published_ledger());
     return sum_of(lines);
 }
 

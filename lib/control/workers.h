@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "control/handoff_mesh.h"
 #include "control/publisher.h"
+#include "control/scheduler_lcore.h"
 #include "pipeline/worker.h"
 
 namespace cachewire::control {
@@ -36,6 +37,8 @@ class Workers {
     void add(std::unique_ptr<pipeline::WorkerState> state, std::vector<pipeline::RxQueue> queues, Publisher& publisher);
     // After the last add(), before launch(): the rings between them.
     void connect(std::span<const PortQueues> ports, const pipeline::Owners& owners);
+    // The same, for a configuration that has schedulers.
+    void add_scheduler(const config::Config& config, const Registry& registry, unsigned lcore, Publisher& publisher);
     void launch();
     // Rings for a port that comes while they run; before the snapshot that has it is published.
     void add_port(const PortQueues& port) { mesh_.add_port(states_, port); }
@@ -44,6 +47,16 @@ class Workers {
     void drain_and_join(unsigned drain_ms, const std::function<void()>& serve = {});
 
     [[nodiscard]] const std::vector<std::unique_ptr<pipeline::Worker>>& all() const noexcept { return workers_; }
+    // Null: no port has one.
+    [[nodiscard]] const pipeline::SchedulerWorker* scheduler() const noexcept {
+        return scheduler_ ? &scheduler_->worker() : nullptr;
+    }
+    // Whoever takes snapshots: the workers, and the scheduler's lcore.
+    struct Beat {
+        unsigned lcore;
+        std::uint64_t iterations;
+    };
+    [[nodiscard]] std::vector<Beat> beats() const;
     [[nodiscard]] const HandoffMesh& mesh() const noexcept { return mesh_; }
 
   private:
@@ -51,6 +64,7 @@ class Workers {
 
     std::vector<pipeline::WorkerState*> states_;  // as the workers own them
     HandoffMesh mesh_;                            // outlives the workers
+    std::unique_ptr<SchedulerLcore> scheduler_;   // so does this
     std::vector<std::unique_ptr<pipeline::Worker>> workers_;
     bool launched_ = false;
 };

@@ -34,6 +34,8 @@ inline void publish_iteration(WorkerState& worker) noexcept {
     line.held += worker.handoff.in_rings;
     worker.published_ledger.publish(line);
     if (worker.handoff.workers != 1) worker.handoff.publish();
+    if (worker.feeds.unpublished != 0) [[unlikely]]
+        worker.feeds.publish();
 }
 
 // After every worker has returned: what still lies in this one's rings is dropped as `shutdown`.

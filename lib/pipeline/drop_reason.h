@@ -65,6 +65,8 @@ namespace cachewire::pipeline {
     X(kernel_rate,           "for the kernel's twin, over the rate of `kernel: punt`")                                   \
     X(punt_full,             "the queue to the slow path is full")                                                     \
     X(tx_full,               "the device did not take it and the TX buffer is full")                                   \
+    X(scheduler_feed_full,   "the ring to the port's scheduler is full: its lcore is too slow, or stalled")               \
+    X(scheduler_full,        "the port's scheduler has as many packets of the class as it can hold")                     \
     X(no_mbuf,               "the pool has no buffers for its fragments")                                              \
     X(frame_oversize,        "longer than the port's MTU and its headers; the device may have cut it")                  \
     X(tx_chained,            "in several buffers, which the egress device can't send, and too long for one")            \

@@ -125,6 +125,7 @@ std::optional<DropReason> send_in_pieces(WorkerState& worker, const Snapshot& sn
         const unsigned bytes = std::min(i == 0 ? cut.first_room : cut.later_room, cut.payload - offset);
         write_piece(lane, hop, cut, snapshot.traffic_classes[lane.traffic_class].pcp, offset, bytes, mbufs[i]);
         offset += bytes;
+        put_label(mbufs[i], {lane.tenant, lane.traffic_class});
         tx.push(mbufs[i]);
     }
     rte_pktmbuf_free(lane.mbuf);

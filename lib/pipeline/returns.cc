@@ -25,6 +25,7 @@ void transmit(WorkerState& worker, const Snapshot& snapshot, const Return& from)
     ++worker.ledger.originated;
     const Port* port = from.port < snapshot.ports.size() ? &snapshot.ports[from.port] : nullptr;
     const bool sends = port != nullptr && port->sends;
+    put_label(from.mbuf, {from.tenant, kOwnFrame});
     if (sends && worker.tx[from.port].push(from.mbuf)) {
         ++worker.ledger.held;
         return;

@@ -158,6 +158,7 @@ struct Snapshot {
     std::vector<qos::PolicerProfile> policers;                // by attachment
     std::uint8_t policer_places = 0;                          // a bit a PolicerPlace: some packet may meet one there
     bool classes = false;                                     // there are any
+    bool schedulers = false;                                  // of any port
     std::array<TrafficClass, kMaxClasses> traffic_classes;
     std::array<std::uint8_t, 64> class_of_dscp{};  // 0: none
     std::array<std::uint8_t, 8> class_of_pcp{};

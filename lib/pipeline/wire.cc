@@ -48,6 +48,7 @@ bool send_one(WorkerState& worker, const Snapshot& snapshot, Burst& burst, Burst
     // What RX said of the packet must not reach the driver as a request; as in the TX stage.
     mbuf->ol_flags &= RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL;
     mbuf->packet_type = 0;
+    put_label(mbuf, {lane.tenant, lane.traffic_class});
     if (!worker.tx[hop.port].push(mbuf)) {
         worker.ports[hop.port].tx_dropped.add(1);
         return burst.drop(i, DropReason::tx_full);

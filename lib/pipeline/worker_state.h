@@ -14,6 +14,7 @@
 #include "pipeline/handoff.h"
 #include "pipeline/mbuf_layout.h"
 #include "pipeline/punt.h"
+#include "pipeline/scheduler_feed.h"
 #include "pipeline/snapshot.h"
 #include "port/tx_buffer.h"
 #include "qos/policer.h"
@@ -99,6 +100,7 @@ struct WorkerState {
     PuntRing to_slow_path;
     ReturnRing from_slow_path;
     Handoff handoff;  // to and from the other workers
+    SchedulerFeeds feeds;  // to the ports' schedulers
 
     std::array<StageCounters, kStages> stages;
     std::array<PortCounters, kMaxPorts> ports;

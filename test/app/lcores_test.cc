@@ -19,6 +19,26 @@ TEST_CASE("lcores: the file chooses among EAL's", "[app]") {
     CHECK(choose_workers({40, {1, 3, 5, 7}}, {1, 3, 5}) == List{1, 3, 5});
 }
 
+TEST_CASE("lcores: schedulers have one of their own, which no worker has", "[app]") {
+    const auto jobs = [](const app::Lcores& lcores, const List& configured, bool schedules) {
+        const app::Jobs all = app::share_out(lcores, configured, schedules);
+        return std::pair(all.workers, all.scheduler);
+    };
+    CHECK(jobs({0, {1, 2}}, {}, false) == std::pair(List{1, 2}, std::optional<unsigned>{}));
+    CHECK(jobs({0, {1, 2, 5}}, {}, true) == std::pair(List{1, 2}, std::optional(5u)));
+    CHECK(jobs({0, {1, 2, 3}}, {3}, true) == std::pair(List{3}, std::optional(2u)));
+    for (const auto& [lcores, configured] :
+         {std::pair(app::Lcores{0, {1}}, List{}), std::pair(app::Lcores{0, {1, 2}}, List{1, 2})}) {
+        try {
+            app::share_out(lcores, configured, true);
+            FAIL("no error");
+        } catch (const base::Error& error) {
+            CHECK(error.status() == base::ExitStatus::configuration);
+            CHECK(std::string(error.what()).starts_with("workers.lcores: `qos.schedulers` need an lcore of their own"));
+        }
+    }
+}
+
 TEST_CASE("lcores: a choice that can't be says which argument to change", "[app]") {
     struct Case {
         app::Lcores lcores;

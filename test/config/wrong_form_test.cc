@@ -73,7 +73,6 @@ const WrongFile kWrongForms[] = {
     {kPort, "workers: {placement: stric}\n",
      "f.yaml:3:22: error: workers.placement: 'stric' is not known; allowed: strict | warn | ignore\n"},
     {kPort, "sessions: {state_file: none}\n", "f.yaml:3:12: error: sessions.state_file: not supported yet\n"},
-    {kPort, "qos: {schedulers: []}\n", "f.yaml:3:7: error: qos.schedulers: not supported yet\n"},
     {"", "version: 1\nports: [{name: wan, device: net_null0, admin: on}]\n",
      "f.yaml:2:47: error: ports[0].admin: 'on' is not known; allowed: up | down\n"},
     {kPort, "interfaces: [{port: wan, mss_clamp: 100}]\n",
@@ -83,8 +82,6 @@ const WrongFile kWrongForms[] = {
     {kPort, "acl: [{name: a, rules: [{action: deny, capture: a}]}]\n",
      "f.yaml:3:49: error: acl[0].rules[0].capture: there are no capture subscriptions to name yet; not supported "
      "yet\n"},
-    {kPort, "qos: {classes: [{name: gold, priority: 0}]}\n",
-     "f.yaml:3:30: error: qos.classes[0].priority: not supported yet\n"},
     {kPort, "acl: [{name: a, file: x.rules}]\n", "f.yaml:3:7: error: acl[0].format: this key is missing\n"},
     {kPort, "acl: [{name: a, format: classbench}]\n",
      "f.yaml:3:25: error: acl[0].format: there is no `file` that has it; allowed: beside `file`\n"},

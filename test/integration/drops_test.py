@@ -26,6 +26,8 @@ ELSEWHERE_TESTED = {
     "punt_full": "test/pipeline: a slow path that does not come round",
     "no_mbuf": "test/pipeline: the mempool has to be empty at that moment",
     "tx_full": "test/pipeline and test/port: a device that takes only part of a burst",
+    "scheduler_full": "test/hosts/scheduler_test.py: a port that is asked for more than its rate",
+    "scheduler_feed_full": "test/control: a scheduler that does not come round",
     "route_drop": "test/pipeline: no configuration says it yet",
     "blocked": "test/integration/reload_test.py: an operator says so at run time",
     "link_down": "test/pipeline and test/hosts: a peer that goes",

@@ -41,6 +41,8 @@ struct Tx {
             send_pieces(worker, snapshot, burst);
         if (burst.has_wire()) [[unlikely]]
             send_wire(worker, snapshot, burst);
+        if (snapshot.schedulers) [[unlikely]]
+            label_all(burst);
         const route::NextHop* const next_hops = snapshot.next_hops.data();
         const Port* const ports = snapshot.ports.data();
         const TrafficClass* const classes = snapshot.traffic_classes.data();
@@ -66,6 +68,15 @@ struct Tx {
 
   private:
     [[gnu::noinline]] static bool make_linear(rte_mbuf* mbuf) noexcept { return rte_pktmbuf_linearize(mbuf) == 0; }
+
+    // Whatever port each leaves by: a line that is written below anyway.
+    template <class Burst>
+    [[gnu::cold, gnu::noinline]] static void label_all(Burst& burst) noexcept {
+        for (const auto i : burst.live()) {
+            auto&& lane = burst.lane(i);
+            put_label(lane.mbuf, {lane.tenant, lane.traffic_class});
+        }
+    }
 
     // Behind the checksums, or a piece would carry a half-finished one.
     template <class Burst>
