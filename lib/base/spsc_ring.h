@@ -40,6 +40,15 @@ class SpscRing {
     // What the n-th claim() from now will give, and the n-th take(): to prefetch.
     [[nodiscard]] T& to_put(std::uint32_t n) noexcept { return slots_[(put_ + n) & (kSlots - 1)]; }
     [[nodiscard]] const T& to_take(std::uint32_t n) const noexcept { return slots_[(taken_ + n) & (kSlots - 1)]; }
+    // How much has been put in since the beginning, published or not; whether the consumer has released all up to there;
+    // and how many claims would succeed now.
+    [[nodiscard]] std::uint32_t position() const noexcept { return put_; }
+    [[nodiscard]] bool is_taken(std::uint32_t position) const noexcept {
+        return static_cast<std::int32_t>(head_.load(std::memory_order_acquire) - position) >= 0;
+    }
+    [[nodiscard]] std::uint32_t room() const noexcept {
+        return kSlots - (put_ - head_.load(std::memory_order_acquire));
+    }
     void publish() noexcept { tail_.store(put_, std::memory_order_release); }
 
     // Consumer. One load of a line that nobody writes while there is nothing to take.
@@ -49,6 +58,10 @@ class SpscRing {
     }
     // At most ready() in a row; the slots are the producer's again after release().
     const T& take() noexcept { return slots_[taken_++ & (kSlots - 1)]; }
+    // Whether it has taken all up to a producer's position.
+    [[nodiscard]] bool has_taken(std::uint32_t position) const noexcept {
+        return static_cast<std::int32_t>(taken_ - position) >= 0;
+    }
     void release() noexcept { head_.store(taken_, std::memory_order_release); }
 
   private:

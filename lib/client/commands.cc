@@ -95,12 +95,13 @@ constexpr auto kCommands = std::to_array<Command>({
     {"log", "level: how much cachewire's log says; over reloads", declare_log, run_log},
     {"sessions", "list a tenant's sessions, all or the heaviest, or end those that a filter fits", declare_sessions,
      run_sessions},
+    {"rebalance", "move sessions from the busiest worker to the least busy one", declare_rebalance, run_rebalance},
     {"neighbors", "flush: forget learned neighbors, and ask for them anew", declare_neighbors, run_neighbors},
 });
 
 // Of the interface, but not there yet: said as such, not as a typing error.
 constexpr auto kLater = std::to_array<std::string_view>(
-    {"explain", "top", "monitor", "trace", "capture", "drain", "undrain", "rebalance", "bundle"});
+    {"explain", "top", "monitor", "trace", "capture", "drain", "undrain", "bundle"});
 
 std::vector<std::string_view> command_names() {
     std::vector<std::string_view> names;

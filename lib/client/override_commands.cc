@@ -33,6 +33,32 @@ int run_memoize(Context& context, const Arguments& arguments) {
     return kDone;
 }
 
+void declare_rebalance(void* cli_app, Arguments& arguments) {
+    static_cast<CLI::App*>(cli_app)->add_option(
+        "WHAT", arguments.words, "FROM TO BUCKETS: so many buckets from one lcore to another; nothing: what the load asks for");
+}
+
+int run_rebalance(Context& context, const Arguments& arguments) {
+    Json request = {{"command", "rebalance"}};
+    if (!arguments.words.empty()) {
+        constexpr const char* kKeys[] = {"from", "to", "buckets"};
+        if (arguments.words.size() != std::size(kKeys)) throw UsageError("rebalance: FROM TO BUCKETS, or nothing");
+        for (std::size_t i = 0; i < std::size(kKeys); ++i) {
+            const std::string& word = arguments.words[i];
+            if (word.empty() || word.size() > 6 || word.find_first_not_of("0123456789") != std::string::npos)
+                throw UsageError(fmt::format("rebalance: '{}' is no number", word));
+            request[kKeys[i]] = static_cast<unsigned>(std::stoul(word));
+        }
+    }
+    const Json answer = order(context, "rebalance", request);
+    std::string text;
+    for (const Json& move : answer.value("moves", Json::array()))
+        text += fmt::format("{} buckets with {} sessions went from lcore {} to lcore {}, in {} us\n", cell(move["buckets"]),
+                            cell(move["sessions"]), cell(move["from"]), cell(move["to"]), cell(move["us"]));
+    print(context, answer, text.empty() ? "nothing to move: the workers have about the same to do\n" : text);
+    return kDone;
+}
+
 void declare_block(void* cli_app, Arguments& arguments) {
     auto& app = *static_cast<CLI::App*>(cli_app);
     app.add_option("PREFIX", arguments.what, "a network such as 203.0.113.0/24, or an address")->required();

@@ -5,6 +5,8 @@
 
 namespace cachewire::client {
 
+void declare_rebalance(void* cli_app, Arguments& arguments);
+int run_rebalance(Context& context, const Arguments& arguments);
 void declare_memoize(void* cli_app, Arguments& arguments);
 int run_memoize(Context& context, const Arguments& arguments);
 void declare_block(void* cli_app, Arguments& arguments);

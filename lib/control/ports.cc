@@ -28,7 +28,7 @@ void say_link(const port::EthPort& port, bool up) {
     }
 }
 
-const config::Port* find_port(const config::Config& config, const std::string& name) {
+const config::Port* port_named(const config::Config& config, const std::string& name) {
     for (const config::Port& port : config.ports)
         if (port.name == name) return &port;
     return nullptr;
@@ -70,8 +70,8 @@ PortInfo port_info(const port::EthPort& port) {
 void change_devices(Ports& ports, const config::Config& from, const config::Config& to) {
     std::vector<Change> changes;
     for (const auto& port : ports) {
-        const config::Port* const before = find_port(from, port->name());
-        const config::Port* const after = find_port(to, port->name());
+        const config::Port* const before = port_named(from, port->name());
+        const config::Port* const after = port_named(to, port->name());
         if (before != nullptr && after != nullptr && before->device == after->device)
             changes.push_back({port.get(), before, after});
     }

@@ -212,6 +212,8 @@ void Runtime::start_workers() {
     workers_.connect(ports, dispatch_->owners());
     if (scheduler_lcore_) workers_.add_scheduler(config_, builder_->registry(), *scheduler_lcore_, *publisher_);
     say_how_workers_share(workers_, dispatch_->uses_rss());
+    mover_.emplace(workers_.all());
+    usage_answers_.emplace(workers_.all());
     start_slow_path();
     std::vector<SessionRequests::Worker> askable;
     for (const auto& worker : workers_.all()) askable.push_back({&worker->mailbox(), worker->state().lcore});
@@ -245,6 +247,7 @@ void Runtime::add_commands() {
     add_neighbor_commands(*control_socket_, *this);
     add_config_command(*control_socket_, *this);
     add_override_commands(*control_socket_, *this);
+    add_rebalance_command(*control_socket_, *this);
     control_socket_->add("reload", [this](const ControlSocket::Json& request) {
         const ReloadResult result = reload(reload_options(request));
         log_diagnostics(result);
@@ -281,7 +284,8 @@ Runtime::View Runtime::view() const {
             *twins_,
             *route_feed_,
             builder_->fed_routes(),
-            *dispatch_};
+            *dispatch_,
+            load_};
 }
 
 void Runtime::request_stop() {
@@ -337,6 +341,8 @@ void Runtime::loop(const RunOptions& options) {
         if (now < next_tick) continue;
         next_tick = now + hz * kTickMs / 1000;
         sample_pool();
+        look_at_load();
+        step_move();
         watch_ports(true);
         end_blocks();
         check_confirmation();

@@ -14,8 +14,10 @@
 #include "base/json.h"
 #include "config/config.h"
 #include "config/load.h"
+#include "control/bucket_mover.h"
 #include "control/control_socket.h"
 #include "control/kernel/twins.h"
+#include "control/lcore_usage.h"
 #include "control/link_watch.h"
 #include "control/memo_status.h"
 #include "control/overrides.h"
@@ -24,6 +26,7 @@
 #include "control/port_change.h"
 #include "control/ports.h"
 #include "control/publisher.h"
+#include "control/rebalance.h"
 #include "control/route_feed.h"
 #include "control/rss_dispatch.h"
 #include "control/session_requests.h"
@@ -91,6 +94,21 @@ class Runtime {
     // `cwctl neighbors flush`: how many learned ones were forgotten; empty `tenant`: of all. nullopt: no such tenant.
     std::optional<std::size_t> flush_neighbors(const std::string& tenant);
 
+    // `cwctl rebalance`. Waits for workers; a move that some worker keeps up goes on in the control loop.
+    struct RebalanceWish {  // instead of what the load asks for
+        unsigned from_lcore = 0, to_lcore = 0, buckets = 0;
+    };
+    struct RebalanceResult {
+        struct Move {
+            unsigned from_lcore, to_lcore, buckets;
+            std::uint32_t sessions, lost, parked;
+            std::uint64_t us;
+        };
+        std::vector<Move> moves;
+        std::string error;
+    };
+    RebalanceResult rebalance(const std::optional<RebalanceWish>& wish);
+
     // For status.cc, under the lock.
     struct View {
         const config::Config& config;
@@ -117,6 +135,7 @@ class Runtime {
         const RouteFeed& route_feed;
         const std::map<std::uint16_t, FedTable>& fed_routes;  // by tenant slot
         const RssDispatch& dispatch;
+        const WorkerLoad& load;
     };
     template <class F>
     auto with_view(F&& f) {
@@ -148,6 +167,10 @@ class Runtime {
     std::string finish_grace_period();  // empty, or which worker stalls
     std::string quiesce();              // the same, of what is published now
     ReloadResult apply(config::Config next, bool dry_run);
+    [[nodiscard]] std::vector<HeavySession> heavy_sessions();
+    std::string move_buckets(const Shift& shift, RebalanceResult& result);
+    bool step_move();
+    void look_at_load();
     void check_confirmation();
     void close_leaving();
     [[nodiscard]] std::string settle_tenant(std::string& tenant) const;
@@ -183,6 +206,10 @@ class Runtime {
     std::optional<RouteFeed> route_feed_;
     std::unique_ptr<qos::SharedBuckets> shared_policers_;  // of several workers, which write it
     Workers workers_;
+    std::optional<BucketMover> mover_;
+    std::optional<Shift> moving_;  // what it moves
+    std::optional<LcoreUsageAnswers> usage_answers_;
+    WorkerLoad load_;
     std::optional<SlowPath> slow_path_;
     std::optional<Twins> twins_;
     Twins::Pending pending_twins_;  // of the configuration that is about to be published
@@ -200,5 +227,7 @@ class Runtime {
     std::uint64_t generation_ = 1;
     std::uint64_t restart_pending_ = 0;
 };
+
+void add_rebalance_command(ControlSocket& socket, Runtime& runtime);
 
 }  // namespace cachewire::control

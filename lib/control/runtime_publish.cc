@@ -107,6 +107,11 @@ Runtime::ReloadResult Runtime::apply(config::Config next, bool dry_run) {
         result.error = "needs a restart, so nothing was applied: " + to_string(found);
         return result;
     }
+    // What no snapshot names may be freed, and a session that is between two workers is nobody's.
+    if (mover_->busy()) {
+        result.error = "a rebalance waits for " + mover_->waits_for() + "; nothing was applied";
+        return result;
+    }
     try {
         // Before the pass and the ports, so that what is dropped undoes its changes under the lock too.
         std::unique_lock lock(mutex_, std::defer_lock);

@@ -119,6 +119,14 @@ Json cpus_of(unsigned lcore) {
     return fmt::format("{}", fmt::join(cpus, ","));
 }
 
+// Of its fair share of the last second's packets: 100 is balanced.
+std::uint64_t load_percent(const View& v, unsigned worker) {
+    const std::vector<double> rates = v.load.rates();
+    double all = 0;
+    for (const double rate : rates) all += rate;
+    return all == 0 ? 0 : static_cast<std::uint64_t>(rates[worker] * static_cast<double>(rates.size()) * 100 / all + 0.5);
+}
+
 Json worker_dict(const View& v, const pipeline::Worker& worker) {
     const std::uint64_t owned = owned_packets(worker);
     std::uint64_t all = 0;
@@ -141,7 +149,9 @@ Json worker_dict(const View& v, const pipeline::Worker& worker) {
             {"handed_in", state.handoff_counters.taken.read()},
             {"sent_by_others", state.handoff_counters.sends_given.read()},
             {"sessions", state.sessions->stats().active},
-            {"share_percent", all == 0 ? std::uint64_t{0} : owned * 100 / all}};
+            {"share_percent", all == 0 ? std::uint64_t{0} : owned * 100 / all},
+            {"buckets", static_cast<std::uint64_t>(std::ranges::count(v.dispatch.owners(), state.index))},
+            {"load_percent", load_percent(v, state.index)}};
 }
 
 // nullptr: all of them.

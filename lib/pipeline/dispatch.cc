@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/prefetch.h"
+#include "pipeline/bucket_move.h"
 #include "pipeline/bypass.h"
 #include "pipeline/forwarding.h"
 
@@ -26,10 +27,6 @@ HeaderPlace place_of(const Lane& lane) noexcept {
     return {lane.mbuf, lane.l3_offset, lane.l4_offset, lane.l3_length, (lane.flags & kLaneIpv6) != 0};
 }
 
-bool is_unfollowed_piece(const Lane& lane, const net::FlowKey& key) noexcept {
-    return (key.match_flags & kPiece) != 0 && (lane.flags & kLaneFollowed) == 0;
-}
-
 // What doesn't name its session by itself. Pieces have two stations: the worker that all pieces of their addresses go
 // to, which knows the first one's ports, and then the owner of the session. An ICMP error goes to the owner of what it
 // quotes. false: dropped.
@@ -38,12 +35,8 @@ bool is_unfollowed_piece(const Lane& lane, const net::FlowKey& key) noexcept {
     Lane& lane = burst.lane(i);
     net::FlowKey& key = burst.key(i);
     const Owners& owners = worker.handoff.owners;
-    owner = owners[owner_bucket(lane.hash)];
-    if (snapshot.tenants[lane.tenant].sessions == SessionMode::none) return true;
-    if ((lane.flags & kLaneIcmpError) != 0) {
-        if (const auto hash = quoted_hash(snapshot.hash_seed, place_of(lane), key)) owner = owners[owner_bucket(*hash)];
-        return true;
-    }
+    owner = owners[owner_bucket(owner_hash(snapshot, lane, key))];
+    if (snapshot.tenants[lane.tenant].sessions == SessionMode::none || (lane.flags & kLaneIcmpError) != 0) return true;
     if (!is_unfollowed_piece(lane, key) || owner != worker.index) return true;
     const Piece piece = follow_first_fragment(worker, snapshot.hash_seed, place_of(lane), key, lane.hash);
     if (piece == Piece::overlap) return burst.drop(i, DropReason::fragment_offset);
@@ -110,11 +103,7 @@ unsigned take_from(WorkerState& worker, const Snapshot& snapshot, Peer& peer) no
     worker.handoff.in_rings -= count;
     worker.handoff_counters.taken.add(count);
     worker.now_tsc = worker.last_tsc = base::now_tsc();
-    if (outdated) [[unlikely]]
-        parse_again(worker, snapshot, burst);
-    if (outdated || pieces) [[unlikely]]
-        hand_over_foreign(worker, snapshot, burst);
-    if (burst.has_work()) Back::run(worker, snapshot, burst);
+    go_on(worker, snapshot, outdated, pieces);
     return count;
 }
 
@@ -142,6 +131,25 @@ void count_shutdown(WorkerState& worker, std::uint16_t tenant) noexcept {
 
 }  // namespace
 
+std::uint32_t owner_hash(const Snapshot& snapshot, const Lane& lane, const net::FlowKey& key) noexcept {
+    if ((lane.flags & kLaneIcmpError) == 0 || snapshot.tenants[lane.tenant].sessions == SessionMode::none)
+        return lane.hash;
+    return quoted_hash(snapshot.hash_seed, place_of(lane), key).value_or(lane.hash);
+}
+
+bool is_unfollowed_piece(const Lane& lane, const net::FlowKey& key) noexcept {
+    return (key.match_flags & kPiece) != 0 && (lane.flags & kLaneFollowed) == 0;
+}
+
+void go_on(WorkerState& worker, const Snapshot& snapshot, bool outdated, bool pieces) noexcept {
+    Burst& burst = worker.burst;
+    if (outdated) [[unlikely]]
+        parse_again(worker, snapshot, burst);
+    if (outdated || pieces || worker.handoff.parking != nullptr) [[unlikely]]
+        hand_over_foreign(worker, snapshot, burst);
+    if (burst.has_work()) Back::run(worker, snapshot, burst);
+}
+
 void hand_over_foreign(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
     const Owners& owners = worker.handoff.owners;
     const unsigned before = burst.size() + static_cast<unsigned>(burst.dropped().size());
@@ -158,6 +166,8 @@ void hand_over_foreign(WorkerState& worker, const Snapshot& snapshot, Burst& bur
     const unsigned given = before - burst.size() - static_cast<unsigned>(burst.dropped().size());
     worker.handoff.in_rings += given;
     worker.handoff_counters.given.add(given);
+    if (worker.handoff.parking != nullptr) [[unlikely]]
+        park_arrivals(worker, snapshot, burst);
 }
 
 void look_into_rings(WorkerState& worker) noexcept {

@@ -18,6 +18,14 @@ namespace cachewire::pipeline {
 // After Front. Keeps the lanes that this worker owns.
 void hand_over_foreign(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept;
 
+// By whose hash the owner of a lane is found: its own, or that of what an ICMP error quotes.
+std::uint32_t owner_hash(const Snapshot& snapshot, const Lane& lane, const net::FlowKey& key) noexcept;
+[[nodiscard]] bool is_unfollowed_piece(const Lane& lane, const net::FlowKey& key) noexcept;
+
+// The burst holds lanes that were handed over, or have waited, on their owner. `outdated`: some were parsed by another
+// configuration; `pieces`: some are pieces whose first one has not been asked for.
+void go_on(WorkerState& worker, const Snapshot& snapshot, bool outdated, bool pieces) noexcept;
+
 // How many packets and frames wait. Asked before the snapshot is taken, as returns_ready() is: whoever sees a packet
 // then has a snapshot at least as new as the one it was parsed by.
 void look_into_rings(WorkerState& worker) noexcept;

@@ -37,6 +37,8 @@ struct alignas(base::kCacheLine) Handed {
 };
 static_assert(sizeof(Handed) == 2 * base::kCacheLine && offsetof(Handed, key) == base::kCacheLine);
 
+struct BucketMove;
+
 // 128 KiB: a millisecond of a million packets a second, or what an owner misses while the kernel runs something else.
 inline constexpr std::uint32_t kHandoffSlots = 1024;
 using HandoffRing = base::SpscRing<Handed, kHandoffSlots>;
@@ -66,6 +68,7 @@ struct Handoff {
     std::array<std::uint64_t, kMaxWorkers / 64>
         unpublished{};                    // peers whose `out` has elements that they can't see yet
     std::uint64_t unpublished_sends = 0;  // the same by port
+    BucketMove* parking = nullptr;        // buckets that come to this worker, and whose sessions are not all here yet
     std::uint64_t in_rings = 0;           // given less taken, of both kinds; wraps
 
     void note_unpublished(unsigned peer) noexcept { unpublished[peer / 64] |= std::uint64_t{1} << (peer % 64); }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which worker a session belongs to: a pure function of the symmetric hash over the tuple (the keyed one; a Toeplitz
 // hash where devices place packets by it), the same for both directions and in every tenant. The table is the same on
-// every worker and stays while they run.
+// every worker, but for the moment in which buckets move (bucket_move.h).
 #include <array>
 #include <cassert>
 #include <cstdint>

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "pipeline/bucket_move.h"
 #include "pipeline/expiry.h"
 #include "pipeline/receive.h"
 #include "pipeline/returns.h"
@@ -52,6 +53,7 @@ void Worker::run() noexcept {
     while (iterate())
         if (state_->adaptive_idle) rest();
     for (std::uint16_t port = 0; port < kMaxPorts; ++port) drop_held(*state_, port, DropReason::shutdown);
+    drop_parked(*state_);
     drop_punted(*state_);
     publish_iteration(*state_);
     reader_.offline();
@@ -85,6 +87,8 @@ bool Worker::iterate() noexcept {
     }
     if (others) packets += take_sends(worker, snapshot);
     packets += flush_tx(worker, snapshot);
+    if (BucketMove* const move = move_.load(std::memory_order_acquire); move != nullptr) [[unlikely]]
+        packets += step_move(worker, snapshot, *move);
     // Not `begin`: a session that a packet of this iteration touched would lie in the future, which reads as long idle.
     const std::uint64_t now = std::max(begin, worker.now_tsc);
     expire_sessions(snapshot, now);

@@ -34,6 +34,8 @@ class Worker {
     // Other queues to poll, from the next iteration on. Ports that are new stand in the published snapshot before, and
     // what is returned has to stay until the grace period is over.
     [[nodiscard]] std::unique_ptr<const RxQueues> set_rx_queues(RxQueues queues);
+    // A step of this one at the end of each iteration, until null comes.
+    void set_move(BucketMove* move) noexcept { move_.store(move, std::memory_order_release); }
     // For the slow path.
     [[nodiscard]] PuntRing& punted() noexcept { return state_->to_slow_path; }
     [[nodiscard]] ReturnRing& returns() noexcept { return state_->from_slow_path; }
@@ -66,6 +68,7 @@ class Worker {
     // control: rw; worker: ro
     alignas(base::kCacheLine) std::atomic<Phase> phase_{Phase::running};
     std::atomic<const RxQueues*> rx_queues_;
+    std::atomic<BucketMove*> move_{nullptr};
 };
 
 }  // namespace cachewire::pipeline

@@ -39,6 +39,26 @@ class FragmentTable {
     [[nodiscard]] const FirstFragment* find(const net::FlowKey& key, std::uint32_t id, std::uint32_t hash,
                                             std::uint64_t now_tsc) const noexcept;
 
+    // What one set remembers, for who moves it to another table. `key` has the fields that count.
+    struct Remembered {
+        net::FlowKey key;
+        std::uint32_t id;
+        FirstFragment first;
+        std::uint64_t since_tsc;
+    };
+    template <class F>
+    void visit(std::size_t set, F&& f) const noexcept {
+        for (const Entry& entry : sets_[set]) {
+            if (!entry.used) continue;
+            Remembered one{{}, entry.id, entry.first, entry.since_tsc};
+            one.key.src = entry.src;
+            one.key.dst = entry.dst;
+            one.key.tenant = entry.tenant;
+            one.key.proto = entry.proto;
+            f(one);
+        }
+    }
+
     [[nodiscard]] std::size_t capacity() const noexcept { return sets_.size() * kWays; }
 
   private:

@@ -74,11 +74,15 @@ unsigned Table::finish_evicted(Ending& ending, OutcomeTable& outcomes) noexcept 
 
 void Table::count_begin(TenantUse& use) noexcept {
     use.created.add(1);
+    count_in(use, State::fresh);
+}
+
+void Table::count_in(TenantUse& use, State state) noexcept {
     if (use.active.read() == 0) active_tenants_.add(1);
     use.active.add(1);
     active_.add(1);
-    use.states[static_cast<unsigned>(State::fresh)].add(1);
-    count_expendable(use, true);
+    use.states[static_cast<unsigned>(state)].add(1);
+    if (is_expendable(state)) count_expendable(use, true);
 }
 
 void Table::count_end(TenantUse& use, State state) noexcept {

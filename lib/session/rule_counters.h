@@ -48,6 +48,11 @@ class RuleCounters {
             chunk->held.store(chunk->held.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
         }
     }
+    // The same for one that another worker has counted.
+    void hold_again(std::uint32_t rule) noexcept {
+        if (Chunk* chunk = chunk_of(rule))
+            chunk->held.store(chunk->held.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
     void release(std::uint32_t rule) noexcept {
         // Release: who sees that nothing is held may free what was written before.
         if (Chunk* chunk = chunk_of(rule))

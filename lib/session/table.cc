@@ -174,6 +174,8 @@ Table::Insert Table::add_companion(std::uint32_t forward, const net::FlowKey& ke
 }
 
 void Table::begin(std::uint32_t index, const net::FlowKey& key, std::uint32_t hash, std::uint64_t now_tsc) noexcept {
+    if (new_entries_ != nullptr) [[unlikely]]
+        new_entries_[index / 64] |= std::uint64_t{1} << index % 64;
     HotEntry& hot = hot_[index];
     hot = HotEntry{};
     std::memcpy(static_cast<void*>(&hot), &key, offsetof(HotEntry, state_and_flags));

@@ -27,6 +27,7 @@
 #include "net/flow_key.h"
 #include "session/entry.h"
 #include "session/index.h"
+#include "session/move.h"
 #include "session/outcome.h"
 #include "session/quota.h"
 #include "session/rule_counters.h"
@@ -44,7 +45,7 @@ struct Found {
 };
 
 // worker: rw; telemetry: ro. By tenant slot. A session that has begun is active or has ended in one of four ways:
-// created = active + expired + evicted + closed + killed.
+// created = active + expired + evicted + closed + killed, over all workers: a session may have moved meanwhile.
 struct alignas(base::kCacheLine) TenantUse {
     std::array<base::Counter, kStates> states;  // sessions by state; [free] stays 0
     base::Counter active, expendable;           // gauges: all sessions, those that may be evicted
@@ -139,6 +140,13 @@ class Table {
     unsigned expire(std::uint64_t now_tsc, unsigned max_entries, OutcomeTable& outcomes) noexcept {
         return expire(now_tsc, max_entries, outcomes, [](HotEntry&) {});
     }
+
+    // To another worker's table, and from one (move.cc). Of a session without room there nothing stays: false, and it
+    // counts as evicted.
+    void hand_out(std::uint32_t index, OutcomeTable& outcomes, MovedSession& to) noexcept;
+    bool take_in(const MovedSession& from, OutcomeTable& outcomes) noexcept;
+    // From now on the bit of every entry that begins is set, one a table entry; null: no more.
+    void note_new(std::uint64_t* bits) noexcept { new_entries_ = bits; }
 
     // Whether relief is due, and giving it: at most kReliefEntries entries are looked at for each session that began or
     // failed to since the last call, so the walk comes round before a tenth of the capacity has been used up. Returns
@@ -278,6 +286,7 @@ class Table {
     }
     [[nodiscard]] bool can_be_evicted(const HotEntry& entry) const noexcept;
     void count_begin(TenantUse& use) noexcept;
+    void count_in(TenantUse& use, State state) noexcept;
     void count_end(TenantUse& use, State state) noexcept;
     void count_change(std::uint16_t tenant, State before, State after) noexcept;
     void count_expendable(TenantUse& use, bool more) noexcept;
@@ -285,6 +294,7 @@ class Table {
     void set_timeouts(const Timeouts& timeouts) noexcept;
 
     RuleCounters* rule_counters_ = nullptr;
+    std::uint64_t* new_entries_ = nullptr;
     HotEntry* hot_ = nullptr;
     ColdEntry* cold_ = nullptr;
     Index index_;

@@ -198,13 +198,13 @@ TEST_CASE("cwctl: only prefixes of living processes are named", "[client]") {
 TEST_CASE("cwctl: an unknown word names the nearest, and what there is", "[client]") {
     CHECK(run({"relaod"}).err ==
           "no 'relaod'; did you mean 'reload'? there are: show, reload, confirm, rollback, block, unblock, memoize, "
-          "log, sessions, neighbors\n");
+          "log, sessions, rebalance, neighbors\n");
     CHECK(
         run({"dance"}).err ==
-        "no 'dance'; there are: show, reload, confirm, rollback, block, unblock, memoize, log, sessions, neighbors\n");
+        "no 'dance'; there are: show, reload, confirm, rollback, block, unblock, memoize, log, sessions, rebalance, neighbors\n");
     CHECK(run({}).err ==
           "a command is expected; there are: show, reload, confirm, rollback, block, unblock, memoize, log, sessions, "
-          "neighbors\n");
+          "rebalance, neighbors\n");
     const std::string drosp = run({"show", "drosp"}).err;
     CHECK(drosp.find("show: no 'drosp'; did you mean 'drops'? there are: info, ports,") == 0);
     CHECK(drosp.find("services") == std::string::npos);  // not there yet, so not offered

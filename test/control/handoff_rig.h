@@ -114,6 +114,7 @@ class HandoffRig {
     }
 
     [[nodiscard]] const pipeline::WorkerState& state(unsigned worker) const { return workers_[worker]->state(); }
+    [[nodiscard]] const std::vector<std::unique_ptr<pipeline::Worker>>& all() const { return workers_; }
     [[nodiscard]] unsigned workers() const { return static_cast<unsigned>(workers_.size()); }
     [[nodiscard]] pipeline::LedgerLine ledger() const {
         std::vector<pipeline::LedgerLine> lines;

@@ -151,6 +151,56 @@ class Workers(harness.Case):
         self.assertEqual(cachewire.ask("/cachewire/info")["config_generation"], 1 + reloads)
         self.assert_closed(cachewire.ask("/cachewire/ledger"))
 
+    def test_sessions_move_to_another_worker_under_traffic(self):
+        cachewire, (west, east) = self.start(2)
+        flows, rounds, out = 200, 0, []
+
+        def traffic(count):
+            nonlocal rounds, out
+            for _ in range(count):
+                got = self.exchange(west, east, [forward_frame(n, rounds) for n in range(flows)])
+                self.assertEqual(len(got), flows)
+                out += got
+                rounds += 1
+
+        def move(**how):
+            answer = cachewire.control(command="rebalance", **how)
+            self.assertTrue(answer["ok"], answer)
+            self.assertEqual(sum(m["lost"] for m in answer["moves"]), 0)
+            traffic(1)
+            return answer["moves"]
+
+        traffic(1)
+        for turn in range(10):
+            source = 1 + turn % 2
+            moved = move(**{"from": source, "to": 3 - source, "buckets": 40})
+            self.assertEqual((moved[0]["from"], moved[0]["to"], moved[0]["buckets"]), (source, 3 - source, 40))
+        # All to one, and back by what the load says.
+        move(**{"from": 2, "to": 1, "buckets": 512})
+        workers = cachewire.ask("/cachewire/worker/stats")
+        self.assertEqual([workers[n]["buckets"] for n in "12"], [512, 0])
+        self.assertEqual([workers[n]["sessions"] for n in "12"], [flows, 0])
+        end = time.monotonic() + 1.5
+        while time.monotonic() < end:
+            traffic(1)
+        workers = cachewire.ask("/cachewire/worker/stats")
+        self.assertEqual([workers[n]["load_percent"] for n in "12"], [200, 0])
+        moved = move()
+        self.assertEqual([(m["from"], m["to"]) for m in moved], [(1, 2)])
+        workers = cachewire.ask("/cachewire/worker/stats")
+        self.assertEqual(sum(workers[n]["buckets"] for n in "12"), 512)
+        self.assertGreater(workers["2"]["sessions"], flows // 5)
+        self.assertEqual(sum(workers[n]["sessions"] for n in "12"), flows)
+        self.assertEqual(len(self.exchange(east, west, [reverse_frame(n) for n in range(flows)])), flows)
+        self.assert_in_order(out)
+        sessions = cachewire.ask("/cachewire/session/stats")
+        self.assertEqual((sessions["active"], sessions["created"], sessions["evicted"]), (flows, flows, 0))
+        memo = cachewire.ask("/cachewire/memo/stats")
+        self.assertEqual((memo["misses"], memo["hits"]), (flows, rounds * flows))
+        self.assert_closed(cachewire.ask("/cachewire/ledger"))
+        for wrong in ({"from": 1, "to": 1, "buckets": 1}, {"from": 1, "to": 9, "buckets": 1}, {"from": 1}, {"spread": 2}):
+            self.assertFalse(cachewire.control(command="rebalance", **wrong)["ok"], wrong)
+
     def test_a_worker_that_is_stopped_is_named_and_nothing_else_suffers(self):
         cachewire, (west, east) = self.start(2)
         self.exchange(west, east, [forward_frame(n) for n in range(200)])
