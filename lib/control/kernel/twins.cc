@@ -71,7 +71,7 @@ void Twins::commit(Pending pending, const config::Config& config, const Registry
         twin.configured = interface.addresses;
         if (const auto made = pending.find(interface.name); made != pending.end()) {
             twin.tap = std::move(made->second);
-            twin.lost = false;
+            twin.lost = twin.complained = false;
             base::log_info("interface {}: its twin in the kernel is {} in netns {}", twin.name, twin.tap->twin().ifname,
                            twin.tap->twin().netns);
         }
