@@ -142,6 +142,7 @@ class Load {
         std::array<rte_mbuf*, kScheduledBurst> out;
         const unsigned n = sched_.go(out);
         for (rte_mbuf* packet : std::span(out).first(n)) {
+            if (packet->packet_type == 0) before_strict = bytes[12];
             --waiting[packet->packet_type];
             bytes[packet->packet_type] += packet->pkt_len;
             free_.push_back(packet);
@@ -175,6 +176,7 @@ class Load {
 
     std::array<unsigned, 16> waiting{};
     std::array<std::uint64_t, 16> bytes{};
+    std::uint64_t before_strict = 0;  // bytes of class 12 when the last packet of class 0 left
 
   private:
     Sched sched_;
@@ -206,7 +208,7 @@ std::string waiting(rte_mempool* pool, std::uint64_t bucket) {
         const bool waits = load.waiting[0] != 0;
         load.go();
         if (!waits || load.waiting[0] != 0) return;
-        const auto bytes = static_cast<double>(load.bytes[12] - since);
+        const auto bytes = static_cast<double>(load.before_strict - since);
         sum += bytes;
         most = std::max(most, bytes);
         ++count;

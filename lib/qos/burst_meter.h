@@ -6,7 +6,8 @@
 // bucket: 20 instructions less a packet again. One meter at work at a time: two would each spend the other's tokens.
 //
 // What the comparison leaves over is coloured by color_rest(), by the RFCs: packets that are not green, all of a
-// colour-aware policer, and those for which credit has to be taken from a bucket that lcores share.
+// colour-aware policer, and those for which credit has to be taken from a bucket that lcores share. But for one rate on
+// one lcore: that has nothing to try, and its red packets are counted at once (21 -> 11 cycles each, bench qos).
 //
 // Lines touched: one a bucket (PolicerState) and a profile, once a burst where its packets stand together; a packet
 // that exceeds touches the line of its ExceedCounts.
@@ -45,6 +46,13 @@ class BurstMeter {
         const std::uint32_t l2_length = frame_length > least_bytes_ ? frame_length : least_bytes_;
         const std::uint32_t bytes = count_l3_ ? l3_length : l2_length + delta_;
         if (tokens_ < bytes) {
+            // Of one rate, and one lcore: the bucket is filled, and nothing else could have credit.
+            if (only_red_) {
+                PolicerState& state = policers_.states[index];
+                state.violate_packets.add(1);
+                state.violate_bytes.add(bytes);
+                return Colour::red;
+            }
             const Rest rest = color_rest(policers_, profiles_[index], index, opened_ - tokens_, now_tsc_, bytes,
                                          profiles_[index].colour_aware ? incoming() : Colour::green);
             opened_ = tokens_ = rest.tokens;
@@ -96,6 +104,7 @@ class BurstMeter {
         least_bytes_ = profile.least_bytes;
         delta_ = static_cast<std::uint32_t>(std::int32_t{profile.accounting_delta});
         count_l3_ = profile.count_l3;
+        only_red_ = profile.type == MeterType::single && policers_.shared == nullptr;
     }
 
     [[gnu::always_inline]] void close() noexcept {
@@ -169,7 +178,7 @@ class BurstMeter {
     std::uint16_t index_ = kNone;
     std::uint64_t tokens_ = 0, opened_ = 0, packets_ = 0, bytes_ = 0;
     std::uint32_t least_bytes_ = 0, delta_ = 0;
-    bool count_l3_ = false;
+    bool count_l3_ = false, only_red_ = false;
 };
 
 // One packet alone.
