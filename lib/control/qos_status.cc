@@ -91,6 +91,21 @@ Json attachment_dict(const View& v, const PolicerAttachment& attachment) {
     return dict;
 }
 
+// As in the file: the port's rate, and when the class goes. 0 and "none" for a port without a scheduler.
+void add_order(const View& v, const std::string& port, const std::string& traffic_class, Json& dict) {
+    dict["rate_bps"] = 0u;
+    dict["order"] = "none";
+    for (const config::Scheduler& scheduler : v.config.schedulers) {
+        if (v.config.ports[scheduler.port].name != port) continue;
+        dict["rate_bps"] = scheduler.rate_bps;
+        dict["order"] = "last";
+        for (const config::ScheduledClass& each : scheduler.classes)
+            if (v.config.classes[each.traffic_class].name == traffic_class)
+                dict["order"] = each.priority ? "priority " + std::to_string(*each.priority)
+                                              : "weight " + std::to_string(each.weight);
+    }
+}
+
 // What its scheduler says of a class, if the port has one. Own frames count as of no class.
 void add_scheduled(const View& v, std::uint16_t port, std::uint16_t slot, Json& dict) {
     const auto* const scheduler = v.workers.scheduler();
@@ -121,6 +136,7 @@ Json class_dict(const View& v, const config::Port& port, const config::TrafficCl
                  {"class", traffic_class == nullptr ? "none" : traffic_class->name},
                  {"tx_dropped", dropped}};
     add_scheduled(v, at, slot, dict);
+    add_order(v, port.name, dict["class"].get<std::string>(), dict);
     return dict;
 }
 

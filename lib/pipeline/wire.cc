@@ -66,7 +66,9 @@ bool send_one(WorkerState& worker, const Snapshot& snapshot, Burst& burst, Burst
 
 [[gnu::noinline]] void send_raw(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
     const LaneSet others = burst.exchange_live(burst.take_raw());
-    stages::Qos::process(worker, snapshot, burst);
+    // There was no header to read: the keys are those of packets that had these lanes before.
+    for (const auto i : burst.live()) burst.key(i) = {};
+    stages::Qos::police(worker, snapshot, burst);
     send_wire(worker, snapshot, burst);
     burst.exchange_live(others);
 }

@@ -87,6 +87,35 @@ TEST_CASE_METHOD(PairRig, "pair: what is no IP passes or is dropped as the pair 
     CHECK(send(*snapshot, "a", Bytes(13, 1)) == "frame_short");
 }
 
+TEST_CASE_METHOD(PairRig, "pair: a class marks DSCP and nothing else, and nothing in what is no IP", "[control]") {
+    const auto snapshot = builder.build(std::string(kHead) + kPairs +
+                                        "qos: {classes: [{name: gold, dscp: ef, pcp: 5}, {name: low, dscp: cs1}]}\n");
+    const auto frame = [](std::uint8_t tos, std::uint8_t pcp, bool ip6) {
+        test::PacketBuilder packet;
+        packet.eth(test::kHostMac, net::Mac{{2, 9, 9, 9, 9, 9}}).vlan(7, 0x8100, pcp);
+        if (ip6) {
+            packet.ip6("2001:db8::1", "2001:db8::2", {.traffic_class = tos, .hop_limit = 1});
+        } else {
+            packet.ip4("10.0.0.1", "10.0.0.2", {.tos = tos, .ttl = 1});
+        }
+        return packet.udp(1000, 2000).payload(20).bytes();
+    };
+    for (const bool ip6 : {false, true})
+        for (int i = 0; i < 3; ++i) {
+            INFO("packet " << i << ", IPv6: " << ip6);
+            CHECK(send(*snapshot, "a", frame(3, 5, ip6)) == to("b", frame(46 << 2 | 3, 5, ip6)));
+            CHECK(send(*snapshot, "a", frame(46 << 2 | 1, 2, ip6)) == to("b", frame(46 << 2 | 1, 2, ip6)));
+            CHECK(send(*snapshot, "a", frame(1, 3, ip6)) == to("b", frame(1, 3, ip6)));
+        }
+    CHECK(send(*snapshot, "a", frame(3, 5, false)) == to("b", frame(46 << 2 | 3, 5, false)));  // in the same lane
+    Bytes other(64, 0xab);
+    other[12] = 0x81, other[13] = 0x00, other[14] = 0xa0, other[15] = 7;  // priority 5
+    other[16] = 0x08, other[17] = 0x06;
+    CHECK(send(*snapshot, "a", other) == to("b", other));
+    other[12] = 0x88, other[13] = 0xcc;
+    CHECK(send(*snapshot, "a", other) == to("b", other));
+}
+
 TEST_CASE_METHOD(PairRig, "pair: a reload that makes a router of it leaves no packet on the old way", "[control]") {
     const auto pair = builder.build(std::string(kHead) + R"(
 tenants: [{name: line, id: 1, match: [{port: a}, {port: b}], sessions: track}]

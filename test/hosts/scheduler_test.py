@@ -112,6 +112,8 @@ class Scheduled(Veths):
         self.assertGreater(shares["none"], 0.97, self.where_packets_are())
         self.near(rates["voice"] + rates["bulk"], RATE, "the port")
         self.assertEqual(self.cachewire.ask("/cachewire/port/stats,p0")["tx_dropped"], other)
+        self.assertEqual({of: (entry["rate_bps"], entry["order"]) for of, entry in after.items()},
+                         {"none": (RATE, "last"), "voice": (RATE, "priority 1"), "video": (RATE, "weight 3"), "bulk": (RATE, "weight 1")})
         self.assertGreater(after["bulk"]["tx_dropped"] - before["bulk"]["tx_dropped"], 5000)
         drops = self.cachewire.ask("/cachewire/drops")
         self.assertEqual(sum(of["tx_dropped"] for of in after.values()), drops["scheduler_full"] + drops["scheduler_feed_full"])

@@ -33,6 +33,12 @@ struct Qos {
     template <class Burst>
     static void process(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
         if (snapshot.classes) classify(snapshot, burst);
+        police(worker, snapshot, burst);
+    }
+
+    // Rates alone, for what has no header to be classed by.
+    template <class Burst>
+    static void police(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
         if (snapshot.policer_places == 0) return;  // lanes begin green
         pass<PolicerPlace::interface_in>(worker, snapshot, burst);
         pass<PolicerPlace::tenant_in>(worker, snapshot, burst);
