@@ -10,7 +10,7 @@ namespace cachewire::bench {
 
 struct Options {
     bool quick = false;
-    bool sweep = false;                    // session: prefetch distances and burst sizes
+    bool sweep = false;                    // session, flows: prefetch distances and burst sizes
     std::string prefixes_v4, prefixes_v6;  // fib: files with a prefix a line; empty: drawn
     unsigned pairs = 4000;
     bool cachesim = false;       // also simulated misses by stage, of claims that have some
@@ -18,6 +18,7 @@ struct Options {
     // Run this many slices of one variant alone, for callgrind. flows and session: of the last one.
     unsigned only_slices = 0;
     std::string only_variant;
+    std::string peer, cachewire;  // peer: the other forwarder's command; our program, if not the one beside this
 };
 
 // Per-packet metadata in a descriptor and the session, against the same in mbuf dynamic fields.
@@ -37,6 +38,10 @@ std::vector<Result> acl(const Options& options);
 // What the memoised verdict saves, by number of rules.
 std::vector<Result> memo(const Options& options);
 
+// What a tenant feels of another one's flood on the same worker.
+std::vector<Result> noisy(const Options& options);
+// Another forwarder beside cachewire on the same memif ports. Not one of `all`.
+std::vector<Result> peer(const Options& options);
 // Policing against rte_meter's own call, and one rate over two lcores against one.
 std::vector<Result> qos(const Options& options);
 // A port's scheduler against rte_sched: a part of qos.

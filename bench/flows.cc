@@ -3,8 +3,10 @@
 // a stateful list of ten rules, a table of routes, a policer. Frames in flight: 4096, headers in L2. First 4096
 // sessions, a packet each; then packets of sessions chosen uniformly from 1 k, 100 k and 1 M; and from 1 M while a
 // thousand routes a second change.
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <memory>
 #include <random>
 #include <string>
 
@@ -22,8 +24,8 @@ namespace {
 
 constexpr unsigned kFlows = 4096;
 
-std::string configuration(unsigned capacity, bool memoize = true) {
-    std::string text = fmt::format("version: 1\npipeline: {{memoize: {}}}\n", memoize) + R"(ports:
+std::string configuration(unsigned capacity, const std::string& pipeline = "") {
+    std::string text = fmt::format("version: 1\npipeline: {{{}}}\n", pipeline) + R"(ports:
   - {name: west, device: "net_ring_west"}
   - {name: east, device: "net_ring_east"}
 tenants:
@@ -55,9 +57,9 @@ acl:
 // A rig whose `sessions` sessions exist already and are chosen from at random.
 class RandomSessions {
   public:
-    explicit RandomSessions(unsigned sessions, const std::string& name = "flows", bool memoize = true)
+    explicit RandomSessions(unsigned sessions, const std::string& name = "flows", const std::string& pipeline = "")
         : sessions_(sessions),
-          rig_(name + std::to_string(sessions), configuration(2 * sessions, memoize), udp_frames(kFlows),
+          rig_(name + std::to_string(sessions), configuration(2 * sessions, pipeline), udp_frames(kFlows),
                [this](Rig::Frames& frames) { choose(frames); }) {
         for (unsigned i = 0; i < sessions; i += kFlows) rig_.pipeline();
         in_order_ = false;
@@ -66,6 +68,7 @@ class RandomSessions {
     RandomSessions& operator=(const RandomSessions&) = delete;
     Slice pipeline() { return rig_.pipeline(); }
     Slice by_stage() { return rig_.by_stage(); }
+    void evict(std::size_t bytes) { rig_.evict(bytes); }
     // From here on every packet begins a session, as many as there are to be.
     void begin_anew() { in_order_ = true, next_ = sessions_, sessions_ = ~0u; }
     // At ten million packets a second a thousand changes a second, published twenty times a second, are fifty changes
@@ -112,7 +115,7 @@ constexpr unsigned kSimulatedSlices = 4;
 
 void run_simulated(const std::string& variant, unsigned slices) {
     const bool few = variant == kSimulated[0];
-    RandomSessions rig(few ? kFlows : 50000, "simulated", variant != kSimulated[2]);
+    RandomSessions rig(few ? kFlows : 50000, "simulated", variant == kSimulated[2] ? "memoize: false" : "");
     if (variant == kSimulated[3]) rig.begin_anew();
     for (unsigned i = 0; i < slices; ++i) rig.by_stage();
 }
@@ -123,6 +126,30 @@ std::vector<Result> simulate_all() {
         results.push_back({.name = variant, .stages = simulate("flows", variant, kSimulatedSlices, kFlows)});
         print_costs(fmt::format("flows, {}", variant), results.back().stages);
     }
+    return results;
+}
+
+// --sweep: the whole path by prefetch distances, 100 k sessions, frames in L3 as after DMA. Against what is built in.
+std::vector<Result> sweep_distances(unsigned pairs) {
+    constexpr std::size_t kEvict = 4 << 20;
+    std::vector<std::string> distances = {"header: 8, session: auto"};
+    for (const unsigned header : {0u, 2u, 4u, 16u, 32u})
+        distances.push_back(fmt::format("header: {}, session: auto", header));
+    for (const unsigned session : {4u, 8u, 16u, 24u})
+        distances.push_back(fmt::format("header: 8, session: {}", session));
+    std::vector<std::unique_ptr<RandomSessions>> rigs;
+    std::vector<Variant> variants;
+    for (const std::string& distance : distances) {
+        rigs.push_back(std::make_unique<RandomSessions>(100000, fmt::format("sweep{}x", rigs.size()),
+                                                        fmt::format("prefetch: {{{}}}", distance)));
+        rigs.back()->evict(kEvict);
+        variants.push_back({distance, [rig = rigs.back().get()] { return rig->pipeline(); }});
+    }
+    const auto results = measure(variants, pairs);
+    print_table("flows: whole path by prefetch distance, 100 k sessions, frames in L3", results);
+    const Result& best = *std::min_element(results.begin(), results.end(),
+                                           [](const Result& a, const Result& b) { return a.ratio < b.ratio; });
+    fmt::print("best: {}; what is built in costs {:.3f} of it\n", best.name, 1 / best.ratio);
     return results;
 }
 
@@ -143,6 +170,7 @@ std::vector<Result> flows(const Options& options) {
     if (!options.only_variant.empty())
         return run_simulated(options.only_variant, options.only_slices), std::vector<Result>{};
     if (options.cachesim_only) return simulate_all();
+    if (options.sweep) return sweep_distances(options.quick ? 300 : options.pairs);
     Rig rig("flows", configuration(65536), udp_frames(kFlows));
     if (options.only_slices != 0) {
         for (unsigned i = 0; i < options.only_slices; ++i) rig.pipeline();  // the first one makes the sessions

@@ -79,34 +79,41 @@ nlohmann::ordered_json run_all(const Claims& claims, const Options& options) {
     return all;
 }
 
-nlohmann::ordered_json run_one(const std::string& claim, const Claims& claims, const Options& options) {
+nlohmann::ordered_json run_one(const std::string& claim, std::vector<Result> (*function)(const Options&),
+                               const Options& options) {
     const bool simulated = options.only_slices != 0;
     const bool huge = !simulated && free_huge_pages();
     start_eal(huge, simulated);
     fmt::print("{} pages, TSC {} MHz\n", huge ? "2 MB" : "4 KB", base::tsc_hz() / 1000000);
     if (options.quick) limit_time(45);
-    auto document = to_json(claim, claims.at(claim)(options));
+    auto document = to_json(claim, function(options));
     rte_eal_cleanup();
     return document;
 }
 
 int run(int argc, char** argv) {
     CLI::App app{"Measures what cachewire claims; variants take turns in one process."};
-    const Claims claims = {{"acl", acl},        {"fib", fib},   {"flows", flows}, {"handoff", handoff},
-                           {"layout", layout},  {"memo", memo}, {"qos", qos},     {"scenarios", scenarios},
-                           {"session", session}};
+    const Claims claims = {
+        {"acl", acl},   {"fib", fib},     {"flows", flows}, {"handoff", handoff},     {"layout", layout},
+        {"memo", memo}, {"noisy", noisy}, {"qos", qos},     {"scenarios", scenarios}, {"session", session}};
     Options options;
     std::string claim, json, png;
-    std::vector<std::string> names = {"all"};
+    std::vector<std::string> names = {"all", "peer"};
     for (const auto& [name, function] : claims) names.push_back(name);
     app.add_option("CLAIM", claim)->required()->check(CLI::IsMember(names));
     app.add_flag("--quick", options.quick, "at most 60 s a claim");
-    app.add_flag("--sweep", options.sweep, "of session: look-ups by prefetch distance and burst size, nothing else");
+    app.add_flag("--sweep", options.sweep,
+                 "of session: look-ups by prefetch distance and burst size, of flows: the whole path by distances; "
+                 "nothing else");
     app.add_flag("--cachesim", options.cachesim,
                  "of flows, layout, scenarios: also instructions and simulated misses by stage (valgrind)");
     app.add_flag("--cachesim-only", options.cachesim_only, "the same and no cycles");
     app.add_option("--prefixes-v4", options.prefixes_v4, "of fib: a file with a prefix a line");
     app.add_option("--prefixes-v6", options.prefixes_v6, "of fib: the same");
+    app.add_option("--peer", options.peer,
+                   "of peer: another forwarder's command; {west} and {east} become its memif devices, {prefix} a file "
+                   "prefix, {memory} --in-memory");
+    app.add_option("--cachewire", options.cachewire, "of peer: our program, if not the one of this build");
     app.add_option("--json", json, "write the results there");
     app.add_option("--plot", png, "draw the results there, a PNG (gnuplot)");
     app.add_option("--only-slices", options.only_slices, "run N slices of one variant alone, for callgrind");
@@ -114,7 +121,12 @@ int run(int argc, char** argv) {
     CLI11_PARSE(app, argc, argv);
     options.cachesim |= options.cachesim_only;
 
-    const auto document = claim == "all" ? run_all(claims, options) : run_one(claim, claims, options);
+    if ((claim == "peer") == options.peer.empty())
+        throw std::runtime_error("peer needs --peer, and nothing else has it");
+
+    const auto document = claim == "all"    ? run_all(claims, options)
+                          : claim == "peer" ? run_one(claim, peer, options)
+                                            : run_one(claim, claims.at(claim), options);
     if (!json.empty()) write_json(json, document);
     if (!png.empty()) plot(png, document);
     return 0;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -206,6 +207,28 @@ std::vector<Result> begin_and_end(unsigned pairs) {
     return results;
 }
 
+std::string sweep_name(std::uint32_t sessions, unsigned size, unsigned ahead) {
+    return fmt::format("{} burst {} ahead {}", sessions, size, ahead);
+}
+
+// The best of all, and at the default burst what `auto` costs against the best there.
+void print_best(const std::vector<Result>& results, std::uint32_t sessions) {
+    const auto cheaper = [](const Result& a, const Result& b) { return a.cycles_per_packet < b.cycles_per_packet; };
+    const Result& best = *std::min_element(results.begin(), results.end(), cheaper);
+    fmt::print("best: {}, {:.1f} cycles\n", best.name, best.cycles_per_packet);
+    std::vector<Result> same_burst;
+    const std::string prefix = fmt::format("{} burst {} ", sessions, kBurst);
+    std::copy_if(results.begin(), results.end(), std::back_inserter(same_burst),
+                 [&](const Result& r) { return r.name.starts_with(prefix); });
+    const Result& best_here = *std::min_element(same_burst.begin(), same_burst.end(), cheaper);
+    const std::string name = sweep_name(sessions, kBurst, kAhead);
+    const auto chosen =
+        std::find_if(same_burst.begin(), same_burst.end(), [&](const Result& r) { return r.name == name; });
+    fmt::print("auto: burst {} ahead {}, {:.1f} cycles, {:.3f} of the best of that burst (ahead {})\n", kBurst, kAhead,
+               chosen->cycles_per_packet, chosen->cycles_per_packet / best_here.cycles_per_packet,
+               best_here.name.substr(best_here.name.rfind(' ') + 1));
+}
+
 std::vector<Result> sweep(unsigned pairs) {
     std::vector<Result> all;
     for (const std::uint32_t sessions : {1000u, 1000000u, 4000000u}) {
@@ -214,10 +237,11 @@ std::vector<Result> sweep(unsigned pairs) {
         for (const unsigned size : {16u, 32u, 64u})
             for (const unsigned ahead : {1u, 2u, 4u, 8u, 16u, 24u, 32u, 48u, 64u})
                 if (ahead <= size)
-                    variants.push_back({fmt::format("{} burst {} ahead {}", sessions, size, ahead),
+                    variants.push_back({sweep_name(sessions, size, ahead),
                                         [&tables, size, ahead] { return tables.burst(size, ahead); }});
         auto results = measure(variants, pairs);
         print_table(fmt::format("session: {} sessions, IPv4, by burst and prefetch distance", sessions), results);
+        print_best(results, sessions);
         all.insert(all.end(), results.begin(), results.end());
     }
     return all;
