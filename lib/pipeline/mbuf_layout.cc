@@ -17,8 +17,9 @@ std::unique_ptr<MbufBurst> make_mbuf_burst() {
     return std::make_unique<MbufBurst>(static_cast<std::size_t>(offset));
 }
 
-unsigned receive_by_mbuf(WorkerState& worker, const Snapshot& snapshot, const RxQueue& queue) noexcept {
-    return receive(worker, snapshot, queue, *worker.mbuf_burst);
+unsigned receive_by_mbuf(WorkerState& worker, const Snapshot& snapshot, const RxQueue& queue,
+                         std::uint64_t budget) noexcept {
+    return receive(worker, snapshot, queue, *worker.mbuf_burst, budget);
 }
 
 }  // namespace cachewire::pipeline

@@ -148,6 +148,7 @@ struct RxQueue;
 std::unique_ptr<MbufBurst> make_mbuf_burst();
 
 // Worker::receive() in this layout. In a unit of its own, so that the other one's code stays what it is.
-unsigned receive_by_mbuf(WorkerState& worker, const Snapshot& snapshot, const RxQueue& queue) noexcept;
+unsigned receive_by_mbuf(WorkerState& worker, const Snapshot& snapshot, const RxQueue& queue,
+                         std::uint64_t budget) noexcept;
 
 }  // namespace cachewire::pipeline

@@ -38,6 +38,8 @@ Worker::Worker(std::unique_ptr<WorkerState> state, RxQueues rx_queues, SnapshotR
       owned_queues_(std::make_unique<const RxQueues>(std::move(rx_queues))),
       reader_(reader),
       expiry_interval_(base::tsc_hz() / kExpiryPerSecond),
+      // Twice what a burst should take: one of hits takes that long where a flood keeps its sessions out of the caches.
+      burst_budget_(2 * base::tsc_hz() / QueueShare::kBudgetsPerSecond),
       rx_queues_(owned_queues_.get()) {}
 
 std::unique_ptr<const Worker::RxQueues> Worker::set_rx_queues(RxQueues queues) {
@@ -80,10 +82,11 @@ bool Worker::iterate() noexcept {
         packets += take_returns(worker, snapshot, returned);
     if (others) packets += take_handed(worker, snapshot);
     if (phase == Phase::running) {
+        const std::uint64_t budget = queues.size() > 1 ? burst_budget_ : 0;
         if (worker.mbuf_burst != nullptr) [[unlikely]]
-            for (const RxQueue& queue : queues) packets += receive_by_mbuf(worker, snapshot, queue);
+            for (const RxQueue& queue : queues) packets += receive_by_mbuf(worker, snapshot, queue, budget);
         else
-            for (const RxQueue& queue : queues) packets += receive(snapshot, queue);
+            for (const RxQueue& queue : queues) packets += receive(snapshot, queue, budget);
     }
     if (others) packets += take_sends(worker, snapshot);
     packets += flush_tx(worker, snapshot);
@@ -101,8 +104,8 @@ bool Worker::iterate() noexcept {
     return true;
 }
 
-unsigned Worker::receive(const Snapshot& snapshot, const RxQueue& queue) noexcept {
-    return pipeline::receive(*state_, snapshot, queue, state_->burst);
+unsigned Worker::receive(const Snapshot& snapshot, const RxQueue& queue, std::uint64_t budget) noexcept {
+    return pipeline::receive(*state_, snapshot, queue, state_->burst, budget);
 }
 
 // The only system call of a worker, and only where it was asked for. Offline first, so that no reload waits for it.

@@ -51,7 +51,7 @@ class Worker {
     [[nodiscard]] const RxQueues& rx_queues() const noexcept { return *owned_queues_; }
 
   private:
-    unsigned receive(const Snapshot& snapshot, const RxQueue& queue) noexcept;
+    unsigned receive(const Snapshot& snapshot, const RxQueue& queue, std::uint64_t budget) noexcept;
     void rest() noexcept;
     void expire_sessions(const Snapshot& snapshot, std::uint64_t now) noexcept;
     void account_iteration(std::uint64_t begin, unsigned packets) noexcept;
@@ -61,6 +61,7 @@ class Worker {
     SnapshotReader reader_;
     std::uint64_t next_expiry_tsc_ = 0;
     std::uint64_t expiry_interval_ = 0;
+    std::uint64_t burst_budget_ = 0;  // TSC cycles
     std::uint64_t last_iteration_tsc_ = 0;
     unsigned empty_iterations_ = 0;
     bool moved_ = false;

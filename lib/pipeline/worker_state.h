@@ -14,6 +14,7 @@
 #include "pipeline/handoff.h"
 #include "pipeline/mbuf_layout.h"
 #include "pipeline/punt.h"
+#include "pipeline/queue_share.h"
 #include "pipeline/scheduler_feed.h"
 #include "pipeline/snapshot.h"
 #include "port/tx_buffer.h"
@@ -78,19 +79,21 @@ struct WorkerState {
     unsigned index = 0;  // 0, 1, ... among the workers: whose sessions are its own, and its TX queues
     unsigned lcore = 0;
     int socket = 0;
-    bool adaptive_idle = false;  // sleeps for some microseconds when nothing comes
-    std::uint64_t now_tsc = 0;   // taken once per burst
-    std::uint64_t last_tsc = 0;  // end of the last stage that was counted; a burst begins with now_tsc
-    RxQueue rx_queue{};          // the queue that the RX stage reads now
-    LedgerLine ledger;           // worker only; published below
+    bool adaptive_idle = false;           // sleeps for some microseconds when nothing comes
+    std::uint64_t now_tsc = 0;            // taken once per burst
+    std::uint64_t last_tsc = 0;           // end of the last stage that was counted; a burst begins with now_tsc
+    RxQueue rx_queue{};                   // the queue that the RX stage reads now
+    std::uint16_t rx_wanted = kMaxLanes;  // and how much of it, at most
+    LedgerLine ledger;                    // worker only; published below
     Burst burst;
     std::unique_ptr<session::Table> sessions;  // never null
     session::OutcomeTable outcomes;
     session::RuleCounters rules;
     session::FragmentTable fragments;
-    std::uint32_t shadow_hits = 0;             // memo hits since the last one that was checked
-    qos::Policers policers;                    // by attachment, fixed size: zero-filled is a full bucket
-    std::array<port::TxBuffer, kMaxPorts> tx;  // by snapshot port
+    std::uint32_t shadow_hits = 0;                // memo hits since the last one that was checked
+    std::array<QueueShare, kMaxPorts> rx_shares;  // by port, of its queue here
+    qos::Policers policers;                       // by attachment, fixed size: zero-filled is a full bucket
+    std::array<port::TxBuffer, kMaxPorts> tx;     // by snapshot port
 
     // By port that the packet came in by, and class. Intervals in TSC cycles; 0, as before make_worker_state: no limit.
     std::array<std::array<Meter, kFirstKernelClass>, kMaxPorts> punt_meters{};
@@ -99,7 +102,7 @@ struct WorkerState {
     std::shared_ptr<TenantKernelMeters[]> kernel_meters;
     PuntRing to_slow_path;
     ReturnRing from_slow_path;
-    Handoff handoff;  // to and from the other workers
+    Handoff handoff;       // to and from the other workers
     SchedulerFeeds feeds;  // to the ports' schedulers
 
     std::array<StageCounters, kStages> stages;

@@ -31,7 +31,7 @@ struct Rx {
     static void process(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
         std::array<rte_mbuf*, kMaxLanes> mbufs;
         const RxQueue& queue = worker.rx_queue;
-        const auto wanted = static_cast<std::uint16_t>(std::min<unsigned>(snapshot.burst, kMaxLanes));
+        const auto wanted = static_cast<std::uint16_t>(std::min<unsigned>(snapshot.burst, worker.rx_wanted));
         const unsigned n = rte_eth_rx_burst(queue.ethdev, queue.queue, mbufs.data(), wanted);
         burst.begin(n);
         if (n == 0) return;

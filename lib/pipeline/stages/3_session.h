@@ -368,9 +368,10 @@ struct Session {
         return true;
     }
 
+    // Out of line: with its arguments in registers every hit paid 8 instructions.
     template <class Burst>
-    static bool miss(WorkerState& worker, const Snapshot& snapshot, const Tenant& tenant, Burst& burst, auto i,
-                     Counts& counts) noexcept {
+    [[gnu::noinline]] static bool miss(WorkerState& worker, const Snapshot& snapshot, const Tenant& tenant,
+                                       Burst& burst, auto i, Counts& counts) noexcept {
         auto&& lane = burst.lane(i);
         const net::FlowKey& key = burst.key(i);
         counts.misses += (lane.flags & kLaneBypass) == 0;
