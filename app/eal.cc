@@ -18,7 +18,7 @@ namespace cachewire::app {
 
 namespace {
 
-constexpr std::size_t kMaxRecordedBytes = 64 * 1024;
+constexpr std::size_t kMaxRecordedBytes = 65536;
 
 // EAL has one error code for most of what goes wrong and says the rest in its log only, so the log is kept while it
 // starts.
@@ -154,10 +154,5 @@ Eal::Eal(const std::vector<std::string>& arguments, const EalSources& sources) {
             "this one its own with `--file-prefix NAME`");
     }
 }
-
-// No rte_eal_cleanup(): it unmaps memory that DPDK's own telemetry commands read on threads which nothing can stop, so
-// a client that asks at that moment ends the process by a fault. Ports are closed by their owner; what is left behind
-// is what a killed process leaves, and the next start takes it over.
-Eal::~Eal() = default;
 
 }  // namespace cachewire::app

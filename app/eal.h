@@ -16,7 +16,10 @@ class Eal {
     // `sources`: where the arguments came from. Throws base::Error: for arguments that EAL refuses status configuration
     // or usage, after the place they came from; machine for the rest.
     Eal(const std::vector<std::string>& arguments, const EalSources& sources);
-    ~Eal();
+    // No rte_eal_cleanup(): it unmaps memory that DPDK's own telemetry commands read on threads which nothing can stop,
+    // so a client that asks at that moment ends the process by a fault. Ports are closed by their owner; what is left
+    // behind is what a killed process leaves, and the next start takes it over.
+    ~Eal() = default;
     Eal(const Eal&) = delete;
     Eal& operator=(const Eal&) = delete;
 };

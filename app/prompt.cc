@@ -18,7 +18,7 @@ namespace cachewire::app {
 
 namespace {
 
-constexpr std::size_t kMaxLineBytes = 64 * 1024;
+constexpr std::size_t kMaxLineBytes = 65536;
 
 void show_prompt() {
     if (isatty(STDIN_FILENO) == 0) return;
@@ -36,7 +36,7 @@ std::vector<std::string> split_words(const std::string& line) {
     for (const char c : line) {
         const bool is_blank = c == ' ' || c == '\t' || c == '\r';
         if (quote != 0 ? c == quote : c == '\'' || c == '"') {
-            quote = quote != 0 ? 0 : c;
+            quote = quote != 0 ? '\0' : c;
             in_word = true;
         } else if (quote == 0 && is_blank) {
             if (in_word) words.push_back(std::exchange(word, {}));

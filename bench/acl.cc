@@ -106,7 +106,7 @@ class Arm {
             for (std::size_t t = 1; t < tries.size(); ++t) tries[t]->classify(data.data(), more.data(), kBurst);
             slice.cycles += base::now_tsc() - begin;
         }
-        slice.packets = kBurst * kBursts;
+        slice.packets = std::uint64_t{kBurst} * kBursts;
         return slice;
     }
     Slice stage() {

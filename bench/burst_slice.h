@@ -18,7 +18,7 @@ Slice time_bursts(pipeline::Burst& burst, unsigned bursts, unsigned packets, Fil
         work(begin);
         slice.cycles += base::now_tsc() - begin;
     }
-    slice.packets = bursts * packets;
+    slice.packets = std::uint64_t{bursts} * packets;
     return slice;
 }
 

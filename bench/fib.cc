@@ -103,6 +103,7 @@ class Table {
     Table(std::string name, const std::vector<Prefix>& prefixes, std::mt19937_64& random)
         : name_(std::move(name)), vrf_(std::make_unique<Vrf>(name_, Vrf::Options{})) {
         std::vector<RouteChange> batch;
+        batch.reserve(prefixes.size());
         for (const Prefix& p : prefixes) batch.push_back({p, static_cast<std::uint16_t>(1 + random() % kNextHops)});
         const double first = seconds_of([&] { vrf_->apply(batch); });
         const double second = seconds_of([&] { vrf_->grace_period_over(); });
@@ -132,7 +133,7 @@ class Table {
             missed_ += next_hops[0] == 0;
             at_ = (at_ + kBurst) % kAddresses;
         }
-        return {base::now_tsc() - begin, 128 * kBurst};
+        return {base::now_tsc() - begin, std::uint64_t{128} * kBurst};
     }
 
     [[nodiscard]] const std::string& name() const { return name_; }
@@ -228,6 +229,7 @@ std::vector<Result> fib(const Options& options) {
     add("v6 1 k", sample(v6, 1000));
     add("v6 full", v6);
     std::vector<Variant> variants;
+    variants.reserve(tables.size());
     for (const auto& table : tables) variants.push_back({table->name(), [&table] { return table->lookups(); }});
     auto results = measure(variants, options.quick ? 300 : options.pairs);
     print_table("fib: look-ups in bursts of 32, random addresses", results);

@@ -243,7 +243,7 @@ Slice in_and_out(Put&& put, Take&& take) {
         put();
         take();
     }
-    return {base::now_tsc() - begin, kRounds * kBurst};
+    return {base::now_tsc() - begin, std::uint64_t{kRounds} * kBurst};
 }
 
 Variant rte_ring_variant(const std::string& name, unsigned flags) {

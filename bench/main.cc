@@ -53,6 +53,7 @@ void start_eal(bool huge, bool simulated) {
     }
     if (simulated) arguments.push_back("--force-max-simd-bitwidth=64");
     std::vector<char*> argv;
+    argv.reserve(arguments.size());
     for (auto& argument : arguments) argv.push_back(argument.data());
     if (rte_eal_init(static_cast<int>(argv.size()), argv.data()) < 0) throw std::runtime_error("EAL does not start");
 }

@@ -100,11 +100,12 @@ constexpr auto kCommands = std::to_array<Command>({
 });
 
 // Of the interface, but not there yet: said as such, not as a typing error.
-constexpr auto kLater = std::to_array<std::string_view>(
-    {"explain", "top", "monitor", "trace", "capture", "drain", "undrain", "bundle"});
+constexpr auto kLater =
+    std::to_array<std::string_view>({"explain", "top", "monitor", "trace", "capture", "drain", "undrain", "bundle"});
 
 std::vector<std::string_view> command_names() {
     std::vector<std::string_view> names;
+    names.reserve(kCommands.size());
     for (const Command& command : kCommands) names.push_back(command.name);
     return names;
 }

@@ -176,7 +176,8 @@ Json TelemetryClient::query_list(const std::string& endpoint, const std::string&
                                                        : next->dump();
         page.erase("next");
         all.update(page);
-        const std::string asked = std::exchange(parameters, (selector.empty() ? "" : selector + ",") + cursor + ",256");
+        const std::string asked =
+            std::exchange(parameters, fmt::format("{}{}{},256", selector, selector.empty() ? "" : ",", cursor));
         // A page may be empty and still not be the last one; one that leads to itself would be asked for for ever.
         if (cursor.empty() || parameters == asked) return all;
     }

@@ -92,7 +92,7 @@ std::string Table::text() const {
         for (const auto& row : rows_) {
             if (c >= row.size()) continue;
             width[c] = std::max(width[c], cell(row[c]).size());
-            numeric[c] = numeric[c] && (is_number(row[c]) || row[c] == "" || row[c] == "-" || row[c].is_null());
+            numeric[c] = numeric[c] && (is_number(row[c]) || cell(row[c]).empty() || row[c] == "-" || row[c].is_null());
         }
     }
     const auto line = [&](const auto& cell_of) {

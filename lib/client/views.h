@@ -20,7 +20,7 @@ struct View {
     bool has_rate;  // counters, so --rate makes sense
     std::string (*text)(const Json& answer, bool rate);
     // `show WHAT NAME`: another endpoint, and how that looks. Empty: takes no name.
-    std::string_view by_name = "";
+    std::string_view by_name{};
     std::string (*text_by_name)(const Json& answer, bool rate) = nullptr;
     bool by_name_has_rate = false;
 };

@@ -75,7 +75,7 @@ void check_tenants(Loading& loading, const Value& where, const CrossConnect& pai
         seen[tenant] = true;
         const std::string& name = config.tenants[tenant].name;
         const auto routed = std::find_if(config.interfaces.begin(), config.interfaces.end(),
-                                         [tenant](const Interface& interface) { return interface.tenant == tenant; });
+                                         [at = tenant](const Interface& interface) { return interface.tenant == at; });
         if (routed != config.interfaces.end())
             reporter.error(
                 where,

@@ -227,7 +227,7 @@ void read_interfaces(Loading& loading, const MapReader& top) {
     std::vector<Entry> entries;
     Attachments attachments;
     const auto add = [&](const Value& value, std::optional<std::size_t> inside) {
-        if (auto entry = enter(loading, value, inside, attachments)) entries.push_back(std::move(*entry));
+        if (auto entry = enter(loading, value, inside, attachments)) entries.push_back(*entry);
     };
     for (const Nested& nested : loading.nested) {
         for (const Value& value : nested.interfaces) add(value, nested.tenant);

@@ -262,7 +262,7 @@ void ControlSocket::Impl::serve(Client& client) const {
     if (!client.output.empty()) return;
     read(client);
     const std::size_t end = client.input.find('\n');
-    if (end != std::string::npos && end <= kMaxLineBytes) {
+    if (end <= kMaxLineBytes) {  // npos is greater
         const std::string line = client.input.substr(0, end);
         client.input.erase(0, end + 1);
         if (line.find_first_not_of(" \t\r") != std::string::npos) answer(client, run(client.peer, line));

@@ -18,7 +18,7 @@ struct HashSeed {  // drawn once per start from the kernel's random source; test
 
 inline constexpr unsigned kOwnerHashBits = 9;  // the uppermost, a function of the tuple alone
 
-__extension__ typedef unsigned __int128 Product;  // no standard type is wide enough
+__extension__ using Product = unsigned __int128;  // no standard type is wide enough
 
 inline std::uint64_t multiply_fold(std::uint64_t x, std::uint64_t y) noexcept {
     const Product p = static_cast<Product>(x) * y;

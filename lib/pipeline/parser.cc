@@ -62,14 +62,14 @@ L2 refuse(DropReason reason) noexcept { return {reason, 0, 0, {}, 0}; }
 
 [[gnu::cold]] Drop check_ip4_start(const std::uint8_t* header, std::size_t available) noexcept {
     if (header[0] >> 4 != 4) return DropReason::ip4_version;  // RFC 1812 5.2.2(3)
-    const std::size_t length = (header[0] & 0xfu) * 4;
+    const std::size_t length = std::size_t{header[0] & 0xfu} * 4;
     if (length < net::kIp4Bytes || length > available) return DropReason::ip4_header_length;  // RFC 1812 5.2.2(4)
     if (!net::ip4_options_ok({header + net::kIp4Bytes, length - net::kIp4Bytes})) return DropReason::ip4_options;
     return {};
 }
 
 [[gnu::cold]] bool ip4_options_checksum_ok(const std::uint8_t* header) noexcept {
-    return net::checksum({header, (header[0] & 0xfu) * 4}) == 0;
+    return net::checksum({header, std::size_t{header[0] & 0xfu} * 4}) == 0;
 }
 
 // RFC 791 3.2: pieces but the last are multiples of 8 bytes; the whole has a 16-bit total length.

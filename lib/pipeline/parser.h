@@ -321,7 +321,7 @@ template <net::Family kFamily, class Out>
 inline bool is_for(const std::uint8_t* frame, const Port& port) noexcept {
     static_assert(offsetof(Port, mac) == 0 && sizeof(Port) >= 8);
     std::uint64_t own;
-    std::memcpy(&own, &port, sizeof own);
+    std::memcpy(&own, static_cast<const void*>(&port), sizeof own);  // only its first 8 bytes, which are plain
     return (net::load64(frame) ^ own) << 16 == 0;
 }
 

@@ -76,7 +76,8 @@ inline unsigned hand_to_holder(WorkerState& worker, std::uint16_t port) noexcept
 // Returns how many packets the devices took.
 inline unsigned flush_tx(WorkerState& worker, const Snapshot& snapshot) noexcept {
     unsigned total = 0;
-    for (std::uint16_t p = 0; p < snapshot.ports.size(); ++p) {
+    const auto ports = static_cast<std::uint16_t>(snapshot.ports.size());
+    for (std::uint16_t p = 0; p < ports; ++p) {
         if (worker.tx[p].size() == 0) continue;
         const Port& port = snapshot.ports[p];
         if (!port.sends) {

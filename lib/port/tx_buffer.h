@@ -4,9 +4,9 @@
 // a packet alone leaves within one loop. What the driver does not take stays at the front and goes first next time, so
 // order holds; when the buffer is full new packets are refused and the caller drops them by name. Never blocks, never
 // loses.
+#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 
 #include <rte_mbuf.h>
 
@@ -37,7 +37,7 @@ class TxBuffer {
         for (unsigned i = 0; i < count_; ++i) offered += mbufs_[i]->pkt_len;
         const unsigned sent = send(mbufs_.data(), static_cast<std::uint16_t>(count_));
         count_ -= sent;
-        std::memmove(mbufs_.data(), mbufs_.data() + sent, count_ * sizeof(mbufs_[0]));
+        std::copy(mbufs_.begin() + sent, mbufs_.begin() + sent + count_, mbufs_.begin());
         for (unsigned i = 0; i < count_; ++i) offered -= mbufs_[i]->pkt_len;
         bytes += offered;
         return sent;

@@ -25,7 +25,7 @@
 namespace cachewire::qos {
 
 inline constexpr unsigned kBytesShift = 56, kCyclesShift = 24;
-__extension__ typedef unsigned __int128 Wide;
+__extension__ using Wide = unsigned __int128;
 
 inline std::uint64_t bytes_in_cycles(const SharedRate& rate, std::uint64_t cycles) noexcept {
     return static_cast<std::uint64_t>(Wide{cycles} * rate.bytes_per_cycle >> kBytesShift);

@@ -9,7 +9,7 @@
 
 namespace cachewire::route {
 
-__extension__ typedef unsigned __int128 Uint128;
+__extension__ using Uint128 = unsigned __int128;
 
 // Key: an address as a host-order unsigned integer, std::uint32_t or Uint128.
 template <class Key>
