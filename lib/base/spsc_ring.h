@@ -40,8 +40,8 @@ class SpscRing {
     // What the n-th claim() from now will give, and the n-th take(): to prefetch.
     [[nodiscard]] T& to_put(std::uint32_t n) noexcept { return slots_[(put_ + n) & (kSlots - 1)]; }
     [[nodiscard]] const T& to_take(std::uint32_t n) const noexcept { return slots_[(taken_ + n) & (kSlots - 1)]; }
-    // How much has been put in since the beginning, published or not; whether the consumer has released all up to there;
-    // and how many claims would succeed now.
+    // How much has been put in since the beginning, published or not; whether the consumer has released all up to
+    // there; and how many claims would succeed now.
     [[nodiscard]] std::uint32_t position() const noexcept { return put_; }
     [[nodiscard]] bool is_taken(std::uint32_t position) const noexcept {
         return static_cast<std::int32_t>(head_.load(std::memory_order_acquire) - position) >= 0;

@@ -35,7 +35,8 @@ int run_memoize(Context& context, const Arguments& arguments) {
 
 void declare_rebalance(void* cli_app, Arguments& arguments) {
     static_cast<CLI::App*>(cli_app)->add_option(
-        "WHAT", arguments.words, "FROM TO BUCKETS: so many buckets from one lcore to another; nothing: what the load asks for");
+        "WHAT", arguments.words,
+        "FROM TO BUCKETS: so many buckets from one lcore to another; nothing: what the load asks for");
 }
 
 int run_rebalance(Context& context, const Arguments& arguments) {
@@ -53,8 +54,9 @@ int run_rebalance(Context& context, const Arguments& arguments) {
     const Json answer = order(context, "rebalance", request);
     std::string text;
     for (const Json& move : answer.value("moves", Json::array()))
-        text += fmt::format("{} buckets with {} sessions went from lcore {} to lcore {}, in {} us\n", cell(move["buckets"]),
-                            cell(move["sessions"]), cell(move["from"]), cell(move["to"]), cell(move["us"]));
+        text +=
+            fmt::format("{} buckets with {} sessions went from lcore {} to lcore {}, in {} us\n", cell(move["buckets"]),
+                        cell(move["sessions"]), cell(move["from"]), cell(move["to"]), cell(move["us"]));
     print(context, answer, text.empty() ? "nothing to move: the workers have about the same to do\n" : text);
     return kDone;
 }

@@ -67,7 +67,7 @@ void refuse_foreign_numbers(Reporter& reporter, const MapReader& map, PolicerTyp
     const Names4& names = kNames[static_cast<unsigned>(type)];
     std::string own;
     for (const std::string_view name : {names.rate, names.burst, names.excess_rate, names.excess_burst})
-        if (!name.empty()) own += (own.empty() ? "" : " ") + std::string(name);
+        if (!name.empty()) own += fmt::format("{}{}", own.empty() ? "" : " ", name);
     for (const std::string_view key : kNumbers) {
         if (key == names.rate || key == names.burst || key == names.excess_rate || key == names.excess_burst) continue;
         if (const auto value = map.get(key))

@@ -124,7 +124,8 @@ std::uint64_t load_percent(const View& v, unsigned worker) {
     const std::vector<double> rates = v.load.rates();
     double all = 0;
     for (const double rate : rates) all += rate;
-    return all == 0 ? 0 : static_cast<std::uint64_t>(rates[worker] * static_cast<double>(rates.size()) * 100 / all + 0.5);
+    return all == 0 ? 0
+                    : static_cast<std::uint64_t>(rates[worker] * static_cast<double>(rates.size()) * 100 / all + 0.5);
 }
 
 Json worker_dict(const View& v, const pipeline::Worker& worker) {

@@ -199,9 +199,9 @@ TEST_CASE("cwctl: an unknown word names the nearest, and what there is", "[clien
     CHECK(run({"relaod"}).err ==
           "no 'relaod'; did you mean 'reload'? there are: show, reload, confirm, rollback, block, unblock, memoize, "
           "log, sessions, rebalance, neighbors\n");
-    CHECK(
-        run({"dance"}).err ==
-        "no 'dance'; there are: show, reload, confirm, rollback, block, unblock, memoize, log, sessions, rebalance, neighbors\n");
+    CHECK(run({"dance"}).err ==
+          "no 'dance'; there are: show, reload, confirm, rollback, block, unblock, memoize, log, sessions, rebalance, "
+          "neighbors\n");
     CHECK(run({}).err ==
           "a command is expected; there are: show, reload, confirm, rollback, block, unblock, memoize, log, sessions, "
           "rebalance, neighbors\n");

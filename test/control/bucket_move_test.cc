@@ -99,8 +99,8 @@ void begin_move(control::BucketMover& mover, const BucketSet& buckets, unsigned 
 
 // Moves at random, half of some worker's buckets each.
 struct RandomMoves {
-    explicit RandomMoves(const HandoffRig& rig)
-        : mover(rig.all()), workers(rig.workers()), owners(pipeline::spread_owners(workers)) {}
+    explicit RandomMoves(HandoffRig& rig)
+        : mover(rig.mover()), workers(rig.workers()), owners(pipeline::spread_owners(workers)) {}
 
     void step() {
         if (!mover.step()) return;
@@ -123,7 +123,7 @@ struct RandomMoves {
         pending.reset();
     }
 
-    control::BucketMover mover;
+    control::BucketMover& mover;
     unsigned workers;
     pipeline::Owners owners;
     std::mt19937_64 random = test::random_engine();
@@ -278,7 +278,7 @@ TEST_CASE("rebalance: pieces and ICMP errors follow the session to its new worke
     }
     CHECK(rig.exchange(rig.west, rig.east, forward).size() == kFlows);
     CHECK(rig.exchange(rig.east, rig.west, firsts).size() == kFlows);
-    control::BucketMover mover(rig.all());
+    control::BucketMover& mover = rig.mover();
     begin_move(mover, every_bucket(), 0, 1);
     finish_move(mover);
     CHECK(mover.last().moved);
@@ -312,7 +312,7 @@ acl:
     rig.start();
     NumberedTraffic traffic{kFlows};
     CHECK(rig.exchange(rig.west, rig.east, traffic.next(1)).size() == kFlows);
-    control::BucketMover mover(rig.all());
+    control::BucketMover& mover = rig.mover();
     for (const unsigned from : {0u, 1u}) {  // all to the one, then all to the other
         begin_move(mover, every_bucket(), from, 1 - from);
         finish_move(mover);
@@ -329,7 +329,7 @@ TEST_CASE("rebalance: a worker without room for the sessions gets none of them",
     NumberedTraffic traffic{kFlows};
     CHECK(rig.exchange(rig.west, rig.east, traffic.next(1)).size() == kFlows);
     const auto before = rig.state(0).sessions->stats().active;
-    control::BucketMover mover(rig.all());
+    control::BucketMover& mover = rig.mover();
     begin_move(mover, every_bucket(), 0, 1);
     finish_move(mover);
     CHECK(!mover.last().moved);
@@ -350,7 +350,7 @@ TEST_CASE("rebalance: what comes while the old owner stands still waits, over a 
     traffic.check(out);
     REQUIRE(out.size() == kFlows);
 
-    control::BucketMover mover(rig.all());
+    control::BucketMover& mover = rig.mover();
     REQUIRE(mover.start(every_bucket(), 1, 0));
     CHECK(mover.waits_for() == fmt::format("the worker on lcore {}", rig.state(1).lcore));
     for (int n = 0; n < 4; ++n) rig.turn(1), mover.step();
@@ -381,7 +381,7 @@ TEST_CASE("rebalance: what is parked when the workers end is dropped as shutdown
     constexpr unsigned kFlows = 50;
     HandoffRig rig(2);
     rig.begin();
-    control::BucketMover mover(rig.all());
+    control::BucketMover& mover = rig.mover();
     REQUIRE(mover.start(every_bucket(), 1, 0));
     for (int n = 0; n < 4; ++n) rig.turn(1), mover.step();
     for (int n = 0; n < 4; ++n) rig.turn(0), mover.step();

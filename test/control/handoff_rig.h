@@ -14,6 +14,7 @@
 #include <rte_mbuf.h>
 
 #include "config/load.h"
+#include "control/bucket_mover.h"
 #include "control/handoff_mesh.h"
 #include "control/snapshot_builder.h"
 #include "control/workers.h"
@@ -115,6 +116,7 @@ class HandoffRig {
 
     [[nodiscard]] const pipeline::WorkerState& state(unsigned worker) const { return workers_[worker]->state(); }
     [[nodiscard]] const std::vector<std::unique_ptr<pipeline::Worker>>& all() const { return workers_; }
+    control::BucketMover& mover() { return mover_; }
     [[nodiscard]] unsigned workers() const { return static_cast<unsigned>(workers_.size()); }
     [[nodiscard]] pipeline::LedgerLine ledger() const {
         std::vector<pipeline::LedgerLine> lines;
@@ -211,6 +213,7 @@ class HandoffRig {
     control::Publisher publisher_;
     control::HandoffMesh mesh_;  // outlives the workers
     std::vector<std::unique_ptr<pipeline::Worker>> workers_;
+    control::BucketMover mover_{workers_};  // as in the program, gone when the workers have ended
     std::vector<std::thread> threads_;
     std::uint64_t generation_ = 0;
 };

@@ -17,9 +17,7 @@ namespace {
 
 struct MoveRig {
     explicit MoveRig(std::uint32_t capacity = 64)
-        : quotas(std::make_shared<SharedQuotas>()),
-          from(64, -1, kHz, {}, quotas),
-          to(capacity, -1, kHz, {}, quotas) {
+        : quotas(std::make_shared<SharedQuotas>()), from(64, -1, kHz, {}, quotas), to(capacity, -1, kHz, {}, quotas) {
         for (RuleCounters* rules : {&from_rules, &to_rules}) rules->put(0);
         from.count_rules_in(&from_rules);
         to.count_rules_in(&to_rules);

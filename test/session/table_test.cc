@@ -148,7 +148,7 @@ TEST_CASE("table: a new session holds the key and its first packet's fields, and
     CHECK(hot.state() == State::fresh);
     CHECK(hot.outcome == session::kNoOutcome);
     CHECK((hot.next_hop[0] == 0 && hot.next_hop[1] == 0 && hot.packets[0] == 0 && hot.bytes[1] == 0));
-    CHECK(table.cold(index).created_ticks == 77 >> std::countr_zero(table.cycles_per_tick()));
+    CHECK(table.cold(index).created_ticks == 77u >> std::countr_zero(table.cycles_per_tick()));
     CHECK(table.cold(index).hash == test::hash_of(key));
 
     const net::FlowKey again = session::forward_key(hot, table.cold(index));
