@@ -12,10 +12,10 @@ import packets as p
 from harness import HOST, MAC
 
 
-def layout(metadata, make):
+def layout(metadata, make, **pipeline):
     """The configuration that `make` returns, in this layout."""
     def config(*devices):
-        return {**make(*devices), "pipeline": {"metadata": metadata}}
+        return {**make(*devices), "pipeline": {"metadata": metadata, **pipeline}}
     return config
 
 
@@ -35,8 +35,9 @@ OWN_IP6 = [ipaddress.ip_address(f"2001:db8:{n}::1").packed for n in (1, 2)]
 
 
 class Layout(harness.Case):
-    def both(self, frames, right=(), config=captures_test.open_router):
-        results = [self.forward(frames, right, config=layout(metadata, config)) for metadata in ("session", "mbuf_dynfield")]
+    def both(self, frames, right=(), **pipeline):
+        results = [self.forward(frames, right, config=layout(metadata, captures_test.open_router, **pipeline))
+                   for metadata in ("session", "mbuf_dynfield")]
         for port in range(2):
             self.assert_frames(forwarded(results[1][0][port]), forwarded(results[0][0][port]))
         self.assertEqual(results[1][1], results[0][1], "drops")
@@ -67,7 +68,8 @@ class Layout(harness.Case):
         for category in sorted({os.path.dirname(path) for path in files}):
             frames = [captures_test.aimed(frame) for path in files if os.path.dirname(path) == category for frame in p.read_pcap(path) if frame]
             with self.subTest(category=os.path.basename(category)):
-                forwarded += self.both(frames)[2]["tx"]
+                # A SYN and its answer in one burst, which only a file has, find no session; longer bursts than 4 end by time.
+                forwarded += self.both(frames, burst=4)[2]["tx"]
         print(f"{len(files)} files, {forwarded} packets forwarded by both layouts")
         self.assertGreater(forwarded, 1000)
 
