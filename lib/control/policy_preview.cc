@@ -15,7 +15,7 @@ namespace cachewire::control {
 
 namespace {
 
-using Counts = std::map<std::tuple<std::string, std::uint32_t, acl::Action>, std::uint64_t>;
+using HitsByRule = std::map<std::tuple<std::string, std::uint32_t, acl::Action>, std::uint64_t>;
 
 // As a stale session's next packet has it judged (stages/4_acl.h).
 void classify(const acl::Classifier* list, const pipeline::Snapshot& now,
@@ -38,7 +38,7 @@ void classify(const acl::Classifier* list, const pipeline::Snapshot& now,
 }
 
 void compare(const acl::Classifier* before, const acl::Classifier* after, const pipeline::Snapshot& now,
-             std::span<const SessionRequests::Listed> sessions, PolicyPreview& preview, Counts& counts) {
+             std::span<const SessionRequests::Listed> sessions, PolicyPreview& preview, HitsByRule& counts) {
     std::array<acl::Verdict, session::Mailbox::kMaxViews> was, will;
     classify(before, now, sessions, std::span(was).first(sessions.size()));
     classify(after, now, sessions, std::span(will).first(sessions.size()));
@@ -59,7 +59,7 @@ PolicyPreview preview_policy(SessionRequests& requests, const pipeline::Snapshot
                              std::chrono::milliseconds budget) {
     const auto end = std::chrono::steady_clock::now() + budget;
     PolicyPreview preview;
-    Counts counts;
+    HitsByRule counts;
     for (const auto& [slot, list] : lists) {
         if (slot >= now.tenants.size() || now.tenants[slot].acl == list.get()) continue;
         session::Filter filter;

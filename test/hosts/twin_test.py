@@ -59,6 +59,7 @@ class Outside(Twin):
             self.assertTrue(self.reaches(address))
             self.neighbors_in("del", address)
             self.until("it is gone", lambda a=address: (self.neighbor(a) or ("",))[0] != "static")
+            self.until("its route too", lambda a=address: self.lookup(a).get("source") != "neighbor")
             self.assertFalse(self.reaches(address))
 
     def test_2_the_configuration_goes_first(self):
