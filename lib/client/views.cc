@@ -208,7 +208,7 @@ constexpr auto kViews = std::to_array<View>({
 });
 
 // A view whose endpoint is there now has its name taken out here; a test compares this list with a running cachewire.
-constexpr auto kLater = std::to_array<std::string_view>({"services"});
+constexpr auto kLaterViews = std::to_array<std::string_view>({"services"});
 
 bool is_gauge(std::string_view key) {
     static constexpr auto kGauges = std::to_array<std::string_view>({"held",
@@ -255,7 +255,9 @@ bool is_gauge(std::string_view key) {
 
 std::span<const View> views() { return kViews; }
 
-bool is_later_view(std::string_view name) { return std::find(kLater.begin(), kLater.end(), name) != kLater.end(); }
+bool is_later_view(std::string_view name) {
+    return std::find(kLaterViews.begin(), kLaterViews.end(), name) != kLaterViews.end();
+}
 
 const View* find_view(std::string_view name) {
     const auto it = std::find_if(kViews.begin(), kViews.end(), [name](const View& v) { return v.name == name; });

@@ -31,14 +31,23 @@ std::uint16_t& OutcomeTable::chain(const Verdicts& verdicts) noexcept {
 Verdicts OutcomeTable::verdicts(std::uint16_t index) const noexcept {
     if (index == kNoOutcome) return {};
     const Slot& slot = slots_[index];
+    if (!slot.knows_reverse) return {.forward = slot.outcome, .knows_forward = slot.knows_forward};
     const Reply& reply = replies_[index];
-    return {slot.outcome, reply.outcome, reply.fields, slot.knows_forward, slot.knows_reverse};
+    return {slot.outcome, reply.outcome, reply.fields, slot.knows_forward, true};
 }
 
 std::uint16_t OutcomeTable::intern(const Verdicts& wanted) noexcept {
+    // The replies' line is read only where there are some.
+    const auto holds = [&](std::uint16_t index) {
+        const Slot& slot = slots_[index];
+        const Reply& reply = replies_[index];
+        return slot.outcome == wanted.forward && slot.knows_forward == wanted.knows_forward &&
+               slot.knows_reverse == wanted.knows_reverse &&
+               (!wanted.knows_reverse || (reply.outcome == wanted.reverse && reply.fields == wanted.reverse_fields));
+    };
     std::uint16_t& first = chain(wanted);
     for (std::uint16_t i = first; i != kNoOutcome; i = slots_[i].next) {
-        if (verdicts(i) != wanted) continue;
+        if (!holds(i)) continue;
         ++slots_[i].references;
         return i;
     }

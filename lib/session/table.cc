@@ -204,17 +204,20 @@ std::uint16_t Table::memoize(std::uint32_t index, OutcomeTable& outcomes, const 
                              std::uint16_t policy_generation, std::uint32_t rule) noexcept {
     HotEntry& hot = hot_[index];
     const std::uint16_t before = hot.outcome;
-    Verdicts verdicts = known_verdicts(hot, outcomes, policy_generation);
-    verdicts.forward = outcome;
-    verdicts.knows_forward = true;
-    hot.outcome = outcomes.intern(verdicts);  // before the release, so that an unchanged verdict keeps its index
-    if (verdicts.knows_reverse && hot.outcome == kNoOutcome) {
-        verdicts.knows_reverse = false;
+    hot.outcome = kNoOutcome;
+    // Interned before the release, so that an unchanged verdict keeps its index.
+    if (hot.policy_generation == policy_generation && outcomes.knows_reverse(before)) {
+        Verdicts verdicts = outcomes.verdicts(before);
+        verdicts.forward = outcome;
+        verdicts.knows_forward = true;
+        hot.outcome = outcomes.intern(verdicts);
+    }
+    if (hot.outcome == kNoOutcome) {
         hot.outcome = outcomes.intern(outcome);
+        set_reverse_rule(index, kSameRule);
     }
     outcomes.release(before);
     hot.policy_generation = policy_generation;
-    if (!verdicts.knows_reverse) set_reverse_rule(index, kSameRule);
     set_rule(index, rule);
     return hot.outcome;
 }

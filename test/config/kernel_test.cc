@@ -7,7 +7,7 @@ namespace {
 using cachewire::test::kPort;
 using cachewire::test::WrongFile;
 
-constexpr const char* kTwo = "version: 1\nports: [{name: a, device: net_null0}, {name: b, device: net_null1}]\n";
+constexpr const char* kTwoNulls = "version: 1\nports: [{name: a, device: net_null0}, {name: b, device: net_null1}]\n";
 
 const WrongFile kWrongKernels[] = {
     {kPort, "interfaces: [{port: wan, kernel: {ifname: cw-lan}}]\n",
@@ -17,9 +17,9 @@ const WrongFile kWrongKernels[] = {
      "letters, "
      "digits and ._-\n"
      "f.yaml:3:75: error: interfaces[0].kernel.netns: '../a' is no name; allowed: up to 64 letters, digits and ._-\n"},
-    {kTwo, "interfaces: [{port: a, kernel: {ifname: x, netns: n}}, {port: b, kernel: {ifname: x, netns: n}}]\n",
+    {kTwoNulls, "interfaces: [{port: a, kernel: {ifname: x, netns: n}}, {port: b, kernel: {ifname: x, netns: n}}]\n",
      "f.yaml:3:13: error: interfaces: interfaces 'a' and 'b' have twins of one name, x in netns 'n'\n"},
-    {kTwo,
+    {kTwoNulls,
      "tenants: [{name: s, id: 1, match: [{port: a}]}, {name: t, id: 2, match: [{port: b}]}]\n"
      "interfaces: [{port: a, kernel: {ifname: x, netns: n}}, {port: b, kernel: {ifname: y, netns: n}}]\n",
      "f.yaml:4:13: error: interfaces: interfaces 'a' and 'b' are of two tenants, and both have their twin in netns "

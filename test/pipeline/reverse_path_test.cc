@@ -12,7 +12,7 @@ namespace {
 
 using route::NextHopKind;
 
-constexpr std::uint16_t kLeft = 1, kRight = 2, kDrop = 3, kLocal = 4, kLink = 5;
+constexpr std::uint16_t kViaLeft = 1, kViaRight = 2, kViaDrop = 3, kViaLocal = 4, kViaLink = 5;
 
 net::Address at(std::uint8_t octet) { return net::Address::from_v4(std::uint32_t{octet} << 24 | 0x010203); }
 
@@ -20,12 +20,12 @@ net::Address at(std::uint8_t octet) { return net::Address::from_v4(std::uint32_t
 struct ReversePathRig : test::StageRig {
     ReversePathRig() {
         snapshot.next_hops.resize(6);
-        for (const std::uint16_t n : {kLeft, kRight, kLink}) {
-            snapshot.next_hops[n].kind = n == kLink ? NextHopKind::unresolved : NextHopKind::forward;
-            snapshot.next_hops[n].interface = n == kRight ? 2 : 1;
+        for (const std::uint16_t n : {kViaLeft, kViaRight, kViaLink}) {
+            snapshot.next_hops[n].kind = n == kViaLink ? NextHopKind::unresolved : NextHopKind::forward;
+            snapshot.next_hops[n].interface = n == kViaRight ? 2 : 1;
         }
-        snapshot.next_hops[kDrop].kind = NextHopKind::drop;
-        snapshot.next_hops[kLocal].kind = NextHopKind::local;
+        snapshot.next_hops[kViaDrop].kind = NextHopKind::drop;
+        snapshot.next_hops[kViaLocal].kind = NextHopKind::local;
         std::vector<route::RouteChange> routes;
         for (std::uint8_t n = 1; n < 6; ++n)
             routes.push_back({{net::Address::from_v4(std::uint32_t{n} << 24), 8, net::Family::ip4}, n});
@@ -38,14 +38,14 @@ struct ReversePathRig : test::StageRig {
         net::FlowKey key;
         key.tenant = 1;
         key.src = at(source);
-        key.dst = at(kLeft);
+        key.dst = at(kViaLeft);
         begin({key});
         Lane& lane = worker->burst.lane(0);
         lane.in_interface = in_interface;
         lane.session = session;
         lane.ttl = 64;
         lane.flags = session == kNoSession ? 0 : kLaneRouteKnown;
-        lane.next_hop = kLeft;
+        lane.next_hop = kViaLeft;
         run<stages::Route>();
         return fate(0);
     }
@@ -80,8 +80,8 @@ TEST_CASE("reverse path: what loose and strict let pass", "[pipeline]") {
 TEST_CASE("reverse path: of several next hops any will do, and a leak leads to the other tenant's route",
           "[pipeline]") {
     ReversePathRig rig;
-    rig.snapshot.groups.push_back(
-        std::make_shared<route::Group>(std::vector<route::Member>{{.next_hop = kLeft}, {.next_hop = kRight}}, nullptr));
+    rig.snapshot.groups.push_back(std::make_shared<route::Group>(
+        std::vector<route::Member>{{.next_hop = kViaLeft}, {.next_hop = kViaRight}}, nullptr));
     rig.snapshot.next_hops.resize(8);
     rig.snapshot.next_hops[6].kind = NextHopKind::group;
     rig.snapshot.next_hops[7].kind = NextHopKind::leak;
