@@ -27,7 +27,10 @@ class Publisher {
     [[nodiscard]] bool can_publish() const noexcept { return waiting_.size() < kMaxWaiting; }
     // `after_grace` runs in reap() once no worker can see the snapshot that this one replaces.
     void publish(std::unique_ptr<const pipeline::Snapshot> snapshot, std::function<void()> after_grace = {});
-    // Frees what no worker can see any more; returns how many snapshots still wait.
+    // For what workers reach by another pointer than the snapshot's, once they have been given another: reap() is 0
+    // when each has come round since.
+    void start_grace_period();
+    // Frees what no worker can see any more; returns how many grace periods are not over.
     std::size_t reap();
     [[nodiscard]] const pipeline::Snapshot* current() const noexcept {
         return current_.load(std::memory_order_relaxed);
@@ -35,7 +38,7 @@ class Publisher {
 
   private:
     struct Waiting {
-        std::unique_ptr<const pipeline::Snapshot> snapshot;
+        std::unique_ptr<const pipeline::Snapshot> snapshot;  // null: start_grace_period's
         std::uint64_t token;
         std::function<void()> after_grace;
     };

@@ -165,7 +165,7 @@ class Runtime {
     void loop(const RunOptions& options);
     void handle_signals();
     std::string finish_grace_period();  // empty, or which worker stalls
-    std::string quiesce();              // the same, of what is published now
+    std::string quiesce();              // the same, of what they have been given till now
     ReloadResult apply(config::Config next, bool dry_run);
     [[nodiscard]] std::vector<HeavySession> heavy_sessions();
     std::string move_buckets(const Shift& shift, RebalanceResult& result);

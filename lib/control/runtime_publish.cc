@@ -35,7 +35,7 @@ std::string Runtime::finish_grace_period() {
 
 std::string Runtime::quiesce() {
     if (std::string stalled = finish_grace_period(); !stalled.empty()) return stalled;
-    publisher_->publish(std::make_unique<pipeline::Snapshot>(*publisher_->current()));
+    publisher_->start_grace_period();
     return finish_grace_period();
 }
 
@@ -139,6 +139,8 @@ Runtime::ReloadResult Runtime::apply(config::Config next, bool dry_run) {
             ports.link(*pass);
             publish_built(std::move(pass));
             for (LeavingPort& port : ports.finish(old_queues_)) leaving_.push_back(std::move(port));
+            // Workers have had the snapshot for a while, and look at the old queues until now.
+            if (!old_queues_.empty()) publisher_->start_grace_period();
             for (const std::string& name : ports.plan().removed) watch_->forget(name);
             for (const std::size_t i : ports.plan().added) dispatch_->tell(rss_port(*ports_[i], workers_));
             previous_ = std::exchange(config_, std::move(next));

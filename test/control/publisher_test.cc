@@ -40,6 +40,24 @@ TEST_CASE("publisher: an old snapshot is freed only after every worker was quies
     CHECK(first.take().generation == 2);
 }
 
+TEST_CASE("publisher: a grace period of its own is not over with that of a snapshot before it", "[publisher]") {
+    test::ensure_eal();
+    control::Publisher publisher(2);
+    auto first = publisher.add_worker(), second = publisher.add_worker();
+    publisher.publish(snapshot(1));
+    publisher.reap();
+    first.online();
+    second.online();
+    publisher.publish(snapshot(2));
+    first.quiescent();  // and begins its next iteration with what it had besides the snapshot
+    publisher.start_grace_period();
+    second.quiescent();
+    CHECK(publisher.reap() == 1);
+    first.quiescent();
+    CHECK(publisher.reap() == 0);
+    CHECK(publisher.current()->generation == 2);
+}
+
 TEST_CASE("publisher: a worker that is offline holds nothing back", "[publisher]") {
     test::ensure_eal();
     control::Publisher publisher(1);
