@@ -117,7 +117,10 @@ class Cachewire:
             client.connect(self.runtime_path("cachewire_control"))
             client.sendall(json.dumps(request).encode() + b"\n")
             with client.makefile() as file:
-                return json.loads(file.readline())
+                line = file.readline()
+        if not line:
+            raise AssertionError(f"cachewire gave no answer to {request}: {self.finish()!r}")
+        return json.loads(line)
 
     def wait(self, what, condition):
         """Until `condition(self)` holds; what it answers. Fails when the process ends or patience does."""
