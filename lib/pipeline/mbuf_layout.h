@@ -130,6 +130,8 @@ class MbufBurst : public Burst {
         Burst::begin(n);
         now_ = base::now_tsc();
     }
+    // Before a lane is asked for: its fields lie in the mbuf.
+    void bind(LaneIndex i, rte_mbuf* mbuf) noexcept { Burst::lane(i).mbuf = mbuf; }
     [[nodiscard]] MbufLane lane(LaneIndex i) noexcept { return {Burst::lane(i), offset_, now_}; }
     [[nodiscard]] std::uint64_t timestamp(LaneIndex i) noexcept {
         return fields_of(Burst::lane(i).mbuf, offset_).timestamp;

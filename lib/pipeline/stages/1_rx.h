@@ -42,7 +42,9 @@ struct Rx {
         std::uint64_t bytes = 0;
         for (unsigned i = 0; i < n; ++i) {
             if (i + ahead < n) base::prefetch_read(mbufs[i + ahead]);
-            auto&& lane = burst.lane(static_cast<typename Burst::LaneIndex>(i));
+            const auto at = static_cast<typename Burst::LaneIndex>(i);
+            if constexpr (requires { burst.bind(at, mbufs[i]); }) burst.bind(at, mbufs[i]);
+            auto&& lane = burst.lane(at);
             bytes += begin_lane(lane, fresh, mbufs[i]);
             if (i < ahead) base::prefetch_read(rte_pktmbuf_mtod(mbufs[i], const void*));
         }
