@@ -291,24 +291,7 @@ TEST_CASE("rebalance: pieces and ICMP errors follow the session to its new worke
 
 TEST_CASE("rebalance: sessions that leak keep their second tuple", "[handoff]") {
     constexpr unsigned kFlows = 200;
-    HandoffRig rig(2, R"(version: 1
-ports: [{name: west, device: "net_ring_w"}, {name: east, device: "net_ring_e"}]
-tenants:
-  - {name: red, id: 1, match: [{port: west}], acl: edge}
-  - {name: uplink, id: 2, match: [{port: east}], sessions: track, acl: shut}
-interfaces:
-  - {name: lan, port: west, addresses: ["10.0.0.1/24"]}
-  - {name: wan, port: east, addresses: ["192.0.2.1/24"]}
-neighbors:
-  - {tenant: red, address: 10.0.0.9, mac: "02:00:00:00:00:88"}
-  - {tenant: uplink, address: 192.0.2.9, mac: "02:00:00:00:00:99"}
-routes:
-  - {tenant: red, prefix: 10.1.0.0/16, via: 10.0.0.9}
-  - {tenant: red, prefix: 198.18.0.0/15, via: {tenant: uplink, address: 192.0.2.9}}
-acl:
-  - {name: edge, stateful: true, rules: [{action: permit, in: lan}]}
-  - {name: shut}
-)");
+    HandoffRig rig(2, test::leaking_config());
     rig.start();
     NumberedTraffic traffic{kFlows};
     CHECK(rig.exchange(rig.west, rig.east, traffic.next(1)).size() == kFlows);

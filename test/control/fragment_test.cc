@@ -17,21 +17,7 @@ using test::kInside;
 using test::kOutside;
 
 // DNS may be asked from inside, and nothing else: what is not known to be port 53 is dropped by default.
-const std::string kConfig = R"(version: 1
-ports:
-  - {name: inside, device: "net_null0"}
-  - {name: outside, device: "net_null1"}
-tenants:
-  - {name: red, id: 1, match: [{port: inside}, {port: outside}], acl: edge}
-interfaces:
-  - {name: lan, port: inside, addresses: ["10.0.0.1/24", "2001:db8:a::1/64"]}
-  - {name: wan, port: outside, addresses: ["10.0.1.1/24", "2001:db8:b::1/64"]}
-neighbors:
-  - {tenant: red, address: 10.0.0.9, mac: "02:00:00:00:00:09"}
-  - {tenant: red, address: 10.0.1.9, mac: "02:00:00:00:00:19"}
-  - {tenant: red, address: "2001:db8:a::9", mac: "02:00:00:00:00:09"}
-  - {tenant: red, address: "2001:db8:b::9", mac: "02:00:00:00:00:19"}
-acl:
+const std::string kConfig = test::two_sides() + R"(acl:
   - name: edge
     stateful: true
     rules:

@@ -54,6 +54,28 @@ acl:
 )" + more;
 }
 
+// Sessions of west's tenant leave by east's, so their replies come in by another tenant.
+inline std::string leaking_config() {
+    return R"(version: 1
+ports: [{name: west, device: "net_ring_w"}, {name: east, device: "net_ring_e"}]
+tenants:
+  - {name: red, id: 1, match: [{port: west}], acl: edge}
+  - {name: uplink, id: 2, match: [{port: east}], sessions: track, acl: shut}
+interfaces:
+  - {name: lan, port: west, addresses: ["10.0.0.1/24"]}
+  - {name: wan, port: east, addresses: ["192.0.2.1/24"]}
+neighbors:
+  - {tenant: red, address: 10.0.0.9, mac: "02:00:00:00:00:88"}
+  - {tenant: uplink, address: 192.0.2.9, mac: "02:00:00:00:00:99"}
+routes:
+  - {tenant: red, prefix: 10.1.0.0/16, via: 10.0.0.9}
+  - {tenant: red, prefix: 198.18.0.0/15, via: {tenant: uplink, address: 192.0.2.9}}
+acl:
+  - {name: edge, stateful: true, rules: [{action: permit, in: lan}]}
+  - {name: shut}
+)";
+}
+
 class HandoffRig {
   public:
     explicit HandoffRig(unsigned workers, const std::string& config = handoff_config(), std::uint32_t sessions = 65536,

@@ -191,28 +191,10 @@ TEST_CASE("handoff: what a device places at its owner takes no ring, what it mis
 
 TEST_CASE("handoff: replies to sessions that leak come to their worker by another tenant", "[handoff]") {
     constexpr unsigned kFlows = 2000;
-    const std::string config = R"(version: 1
-ports: [{name: west, device: "net_ring_w"}, {name: east, device: "net_ring_e"}]
-tenants:
-  - {name: red, id: 1, match: [{port: west}], acl: edge}
-  - {name: uplink, id: 2, match: [{port: east}], sessions: track, acl: shut}
-interfaces:
-  - {name: lan, port: west, addresses: ["10.0.0.1/24"]}
-  - {name: wan, port: east, addresses: ["192.0.2.1/24"]}
-neighbors:
-  - {tenant: red, address: 10.0.0.9, mac: "02:00:00:00:00:88"}
-  - {tenant: uplink, address: 192.0.2.9, mac: "02:00:00:00:00:99"}
-routes:
-  - {tenant: red, prefix: 10.1.0.0/16, via: 10.0.0.9}
-  - {tenant: red, prefix: 198.18.0.0/15, via: {tenant: uplink, address: 192.0.2.9}}
-acl:
-  - {name: edge, stateful: true, rules: [{action: permit, in: lan}]}
-  - {name: shut}
-)";
     const unsigned workers = GENERATE(2u, 4u);
     for (const net::HashSeed& seed : kDispatchSeeds) {
         INFO(workers << " workers, rss " << seed.rss.in_use());
-        HandoffRig rig(workers, config, 65536, seed);
+        HandoffRig rig(workers, test::leaking_config(), 65536, seed);
         rig.start();
         std::vector<Bytes> forward, reverse;
         for (unsigned i = 0; i < kFlows; ++i) forward.push_back(there(i));

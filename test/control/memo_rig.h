@@ -28,6 +28,27 @@ namespace cachewire::test {
 // Of the two ports that most configurations here have.
 inline constexpr net::Mac kInside{{2, 0, 0, 0, 0, 1}}, kOutside{{2, 0, 0, 0, 0, 2}};
 
+// One tenant between them, with a list `edge` and a host on either side, in both families. `more` goes behind the
+// tenant.
+inline std::string two_sides(const std::string& more = "") {
+    return R"(version: 1
+ports:
+  - {name: inside, device: "net_null0"}
+  - {name: outside, device: "net_null1"}
+tenants:
+  - {name: red, id: 1, match: [{port: inside}, {port: outside}], acl: edge)" +
+           more + R"(}
+interfaces:
+  - {name: lan, port: inside, addresses: ["10.0.0.1/24", "2001:db8:a::1/64"]}
+  - {name: wan, port: outside, addresses: ["10.0.1.1/24", "2001:db8:b::1/64"]}
+neighbors:
+  - {tenant: red, address: 10.0.0.9, mac: "02:00:00:00:00:09"}
+  - {tenant: red, address: 10.0.1.9, mac: "02:00:00:00:00:19"}
+  - {tenant: red, address: "2001:db8:a::9", mac: "02:00:00:00:00:09"}
+  - {tenant: red, address: "2001:db8:b::9", mac: "02:00:00:00:00:19"}
+)";
+}
+
 struct Arrival {
     std::uint16_t port = 0;  // index in the snapshot
     Bytes frame{};

@@ -7,26 +7,12 @@ namespace cachewire {
 namespace {
 
 using test::Arrival;
+using test::kInside;
+using test::kOutside;
 using test::PacketBuilder;
 
-constexpr net::Mac kLan{{2, 0, 0, 0, 0, 1}}, kWan{{2, 0, 0, 0, 0, 2}};
-
 std::string stateless_config(const std::string& list, const std::string& sessions = "") {
-    return "version: 1\n" + sessions + R"(ports:
-  - {name: inside, device: "net_null0"}
-  - {name: outside, device: "net_null1"}
-tenants:
-  - {name: red, id: 1, match: [{port: inside}, {port: outside}], acl: edge, sessions: cache}
-interfaces:
-  - {name: lan, port: inside, addresses: ["10.0.0.1/24", "2001:db8:a::1/64"]}
-  - {name: wan, port: outside, addresses: ["10.0.1.1/24", "2001:db8:b::1/64"]}
-neighbors:
-  - {tenant: red, address: 10.0.0.9, mac: "02:00:00:00:00:09"}
-  - {tenant: red, address: 10.0.1.9, mac: "02:00:00:00:00:19"}
-  - {tenant: red, address: "2001:db8:a::9", mac: "02:00:00:00:00:09"}
-  - {tenant: red, address: "2001:db8:b::9", mac: "02:00:00:00:00:19"}
-acl: [{name: edge, )" +
-           list + "}]\n";
+    return test::two_sides(", sessions: cache") + sessions + "acl: [{name: edge, " + list + "}]\n";
 }
 // Out by one rule, back by another.
 const std::string kBothWays =
@@ -35,7 +21,7 @@ const std::string kOutOnly =
     "rules: [{name: out, action: permit, in: lan, proto: udp}, {name: back, action: deny, in: wan, proto: udp}]";
 
 struct ReplyRig {
-    test::Builder builder{{{"inside", {0, 1, kLan}}, {"outside", {1, 1, kWan}}}};
+    test::Builder builder{{{"inside", {0, 1, kInside}}, {"outside", {1, 1, kOutside}}}};
     test::Runner runner;
     std::unique_ptr<pipeline::Snapshot> snapshot;
     bool v6 = false;
@@ -46,7 +32,7 @@ struct ReplyRig {
     }
     Arrival packet(bool reply, std::uint8_t tos = 0, std::uint16_t port = 1000) const {
         PacketBuilder p;
-        p.eth(reply ? kWan : kLan);
+        p.eth(reply ? kOutside : kInside);
         const char* inside = v6 ? "2001:db8:a::9" : "10.0.0.9";
         const char* outside = v6 ? "2001:db8:b::9" : "10.0.1.9";
         const char *src = reply ? outside : inside, *dst = reply ? inside : outside;
