@@ -16,9 +16,9 @@
 #include "pipeline/bypass.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/snapshot.h"
+#include "pipeline/stages/new_session.h"
 #include "pipeline/stages/own_verdict.h"
 #include "pipeline/stages/verdict.h"
-#include "pipeline/twin.h"
 #include "pipeline/worker_state.h"
 #include "session/table.h"
 
@@ -60,7 +60,10 @@ struct Session {
             const Tenant& tenant = fast.tenants[lane.tenant];
             const session::Found found = fast.sessions->verify(lane.session, burst.key(i), lane.hash);
             lane.session = found.index;
-            if (found.index == session::kNone) return miss(worker, snapshot, tenant, burst, i, counts);
+            if (found.index == session::kNone) {
+                counts.misses += (lane.flags & kLaneBypass) == 0;
+                return without_session(worker, snapshot, tenant, burst, i);
+            }
             if (adopts && fast.sessions->hot(found.index).tenant != lane.tenant) [[unlikely]] {
                 if (adopt(worker, snapshot, lane, found.index))
                     return hit(worker, snapshot, fast.tenants[lane.tenant], burst, i, found, counts);
@@ -366,43 +369,6 @@ struct Session {
         if (outdated && is_kept(worker, snapshot, entry)) return apply(worker, burst, i, entry, false);
         lane.flags |= kLaneStale;
         return true;
-    }
-
-    // Out of line: with its arguments in registers every hit paid 8 instructions.
-    template <class Burst>
-    [[gnu::noinline]] static bool miss(WorkerState& worker, const Snapshot& snapshot, const Tenant& tenant,
-                                       Burst& burst, auto i, Counts& counts) noexcept {
-        auto&& lane = burst.lane(i);
-        const net::FlowKey& key = burst.key(i);
-        counts.misses += (lane.flags & kLaneBypass) == 0;
-        if (tenant.sessions == SessionMode::track) {
-            const session::Begin begin = session::may_begin(key.proto, key.tcp_flags, tenant.midstream);
-            // What the kernel's twin sends passes no worker's sessions, so its answers belong to none.
-            if (begin == session::Begin::nothing)
-                return (tenant.twins && is_local(snapshot, tenant, key.dst)) ||
-                       burst.drop(i, DropReason::session_state);
-            if (begin == session::Begin::packet) return true;
-        }
-        if ((key.match_flags & net::kLaterFragment) != 0) return true;
-        // Before list and route are asked: a flood over the quota costs its neighbors no more than this.
-        if (tenant.sessions == SessionMode::track &&
-            worker.sessions->is_over_quota(lane.tenant, worker.now_tsc, tenant.quota)) [[unlikely]]
-            return refuse_session(worker, snapshot, burst, i);
-        lane.flags |= kLaneInstall;
-        return true;
-    }
-
-    // What is for the router itself begins no session, so no quota is in its way.
-    template <class Burst>
-    [[gnu::noinline]] static bool refuse_session(WorkerState& worker, const Snapshot& snapshot, Burst& burst,
-                                                 auto i) noexcept {
-        const std::uint16_t tenant = burst.lane(i).tenant;
-        if (is_local(snapshot, snapshot.tenants[tenant], burst.key(i).dst)) {
-            burst.lane(i).flags |= kLaneInstall;
-            return true;
-        }
-        worker.sessions->count_quota_denied(tenant);
-        return burst.drop(i, DropReason::session_quota);
     }
 };
 
