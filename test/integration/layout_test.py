@@ -40,9 +40,11 @@ class Layout(harness.Case):
                    for metadata in ("session", "mbuf_dynfield")]
         for port in range(2):
             self.assert_frames(forwarded(results[1][0][port]), forwarded(results[0][0][port]))
-        self.assertEqual(results[1][1], results[0][1], "drops")
-        for line in ("rx", "dropped", "punted"):
-            self.assertEqual(results[1][2][line], results[0][2][line], line)
+        # How much ARP and ND is over the rate goes by time; what is not over it is punted.
+        drops = [{reason: count for reason, count in result[1].items() if reason not in ("arp", "nd")} for result in results]
+        self.assertEqual(drops[1], drops[0], "drops")
+        for lines in (("rx",), ("dropped", "punted")):
+            self.assertEqual(*(sum(result[2][line] for line in lines) for result in reversed(results)), lines)
         return results[0]
 
     def test_flows_of_both_directions_and_families(self):
