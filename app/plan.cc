@@ -32,6 +32,8 @@ std::vector<topology::PortPlace> port_places(const config::Config& config, const
         std::string why;
         const auto device = port::parse_device(port.device, why);
         topology::PortPlace place{port.name, std::nullopt};
+        for (const config::Scheduler& scheduler : config.schedulers)
+            if (config.ports[scheduler.port].name == port.name) place.scheduled = true;
         if (device && device->kind == port::DeviceKind::pci)
             place.node = xml.empty() ? topology::pci_node(device->name) : topology::pci_node_xml(xml, device->name);
         places.push_back(place);
@@ -54,6 +56,7 @@ std::string ranges(const std::set<unsigned>& numbers) {
 std::string eal_lcores_of(const topology::Plan& plan) {
     std::string text = fmt::format("0@{}", plan.main);
     for (std::size_t w = 0; w < plan.workers.size(); ++w) text += fmt::format(",{}@{}", w + 1, plan.workers[w]);
+    if (plan.scheduler) text += fmt::format(",{}@{}", plan.workers.size() + 1, *plan.scheduler);
     return text;
 }
 
@@ -65,6 +68,7 @@ std::string picture(const Topology& machine, const std::vector<topology::PortPla
         std::string& text = runs[plan.workers[w]];
         text += (text.empty() ? "=w" : "+w") + std::to_string(w + 1);
     }
+    if (plan.scheduler) runs[*plan.scheduler] += runs[*plan.scheduler].empty() ? "=scheduler" : "+scheduler";
     runs[plan.main] += runs[plan.main].empty() ? "=main" : "+main";
     std::map<unsigned, std::map<unsigned, std::string>> nodes;
     for (const Cpu& cpu : machine.cpus) {
@@ -82,17 +86,27 @@ std::string picture(const Topology& machine, const std::vector<topology::PortPla
     return text;
 }
 
+// "the scheduler of wan": whom the lcore behind the workers' is for. Empty without.
+std::string scheduler_text(const std::vector<topology::PortPlace>& ports, const topology::Plan& plan) {
+    if (!plan.scheduler) return "";
+    std::string names;
+    for (const auto& port : ports)
+        if (port.scheduled) names += (names.empty() ? "" : ", ") + port.name;
+    return fmt::format("lcore {}: the scheduler of {}\n", plan.workers.size() + 1, names);
+}
+
 Json to_json(const Topology& machine, const topology::Plan& plan) {
+    const auto lcore = [&](std::size_t id, unsigned os) {
+        const Cpu* cpu = machine.find(os);
+        return Json{{"lcore", id}, {"cpu", cpu->os}, {"core", cpu->core}, {"node", cpu->node}};
+    };
     Json workers = Json::array();
-    for (std::size_t w = 0; w < plan.workers.size(); ++w) {
-        const Cpu* cpu = machine.find(plan.workers[w]);
-        workers.push_back({{"lcore", w + 1}, {"cpu", cpu->os}, {"core", cpu->core}, {"node", cpu->node}});
-    }
-    return {{"topology", machine.source},
-            {"main", {{"lcore", 0}, {"cpu", plan.main}}},
-            {"workers", workers},
-            {"eal", {"--lcores", eal_lcores_of(plan)}},
-            {"costs", plan.costs}};
+    for (std::size_t w = 0; w < plan.workers.size(); ++w) workers.push_back(lcore(w + 1, plan.workers[w]));
+    Json answer = {{"topology", machine.source}, {"main", {{"lcore", 0}, {"cpu", plan.main}}}, {"workers", workers}};
+    if (plan.scheduler) answer["scheduler"] = lcore(plan.workers.size() + 1, *plan.scheduler);
+    answer["eal"] = {"--lcores", eal_lcores_of(plan)};
+    answer["costs"] = plan.costs;
+    return answer;
 }
 
 Job job_of(const config::Config& config, const PlanArguments& arguments) {
@@ -141,8 +155,8 @@ int run_plan(const PlanArguments& arguments) {
             cores.insert(cpu.core);
             online.insert(cpu.os);
         }
-        fmt::print("{}: CPUs {}, {} cores\n{}EAL: --lcores '{}'\n", machine.source, ranges(online), cores.size(),
-                   picture(machine, ports, plan), eal_lcores_of(plan));
+        fmt::print("{}: CPUs {}, {} cores\n{}EAL: --lcores '{}'\n{}", machine.source, ranges(online), cores.size(),
+                   picture(machine, ports, plan), eal_lcores_of(plan), scheduler_text(ports, plan));
         for (const std::string& cost : plan.costs) fmt::print("costs: {}\n", cost);
         if (job) fmt::print("{}", to_text(*job, size_up(*job)));
     }
@@ -150,10 +164,11 @@ int run_plan(const PlanArguments& arguments) {
     return static_cast<int>(refused ? base::ExitStatus::configuration : base::ExitStatus::ok);
 }
 
-void judge_placement(const config::Config& config, unsigned main, const std::vector<unsigned>& workers) {
+void judge_placement(const config::Config& config, unsigned main, const std::vector<unsigned>& workers,
+                     std::optional<unsigned> scheduler) {
     if (config.workers.placement == config::Placement::ignore) return;
     const auto lcore_of = [](unsigned id, bool is_main) {
-        topology::Lcore lcore{id, {}, is_main};
+        topology::Lcore lcore{id, {}, is_main, false};
         const rte_cpuset_t set = rte_lcore_cpuset(id);
         for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu)
             if (CPU_ISSET(cpu, &set)) lcore.cpus.push_back(cpu);
@@ -161,6 +176,10 @@ void judge_placement(const config::Config& config, unsigned main, const std::vec
     };
     std::vector<topology::Lcore> lcores = {lcore_of(main, true)};
     for (const unsigned id : workers) lcores.push_back(lcore_of(id, false));
+    if (scheduler) {
+        lcores.push_back(lcore_of(*scheduler, false));
+        lcores.back().scheduler = true;
+    }
     const auto costs = topology::costs_of(topology::read_machine(), port_places(config, ""), lcores);
     for (const std::string& cost : costs) {
         if (config.workers.placement == config::Placement::strict)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // `cachewire plan FILE [--topology X.xml] [--rate R --packet N] [--json]`: which CPUs the lcores should run on, for
 // this machine or any other, and how many a rate needs; and at start, what the arrangement that was asked for costs.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct PlanArguments {
 int run_plan(const PlanArguments& arguments);
 
 // After EAL's start. `placement: warn` says what the chosen lcores cost, `strict` throws base::Error (configuration).
-void judge_placement(const config::Config& config, unsigned main, const std::vector<unsigned>& workers);
+void judge_placement(const config::Config& config, unsigned main, const std::vector<unsigned>& workers,
+                     std::optional<unsigned> scheduler);
 
 }  // namespace cachewire::app

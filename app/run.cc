@@ -85,9 +85,7 @@ double seconds() { return static_cast<double>(base::now_tsc()) / static_cast<dou
 void forward(const RunArguments& arguments, const config::Config& config) {
     const Lcores lcores = eal_lcores();
     const Jobs jobs = share_out(lcores, config.workers.lcores, !config.schedulers.empty());
-    auto placed = jobs.workers;
-    if (jobs.scheduler) placed.push_back(*jobs.scheduler);
-    judge_placement(config, lcores.main, placed);
+    judge_placement(config, lcores.main, jobs.workers, jobs.scheduler);
     control::Runtime runtime(config, jobs.workers, jobs.scheduler);
     control::RunOptions options;
     options.stats_period_s = arguments.stats_period_s;

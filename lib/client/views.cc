@@ -151,7 +151,7 @@ std::string tenants_text(const Json& answer, bool rate) {
 }
 
 // One line an attachment, and how much of what came passed.
-std::string qos_text(const Json& answer, bool rate) {
+std::string policers_text(const Json& answer, bool rate) {
     const char* const bytes_name = rate ? "Mbit/s" : "bytes";
     Table table({"policer", "attached to", "name", "direction", "rate Mbit/s",
                  rate ? "conform pkt/s" : "conform packets", bytes_name, rate ? "exceed pkt/s" : "exceed packets",
@@ -165,6 +165,27 @@ std::string qos_text(const Json& answer, bool rate) {
                    field(p, "exceed_packets"), bytes(p, "exceed_bytes"), field(p, "violate_packets"),
                    bytes(p, "violate_bytes")});
     return table.empty() ? "no policer is attached\n" : table.text();
+}
+
+// One line a port and class: of all ports that have a scheduler, and of others where a full one has dropped.
+std::string classes_text(const Json& answer, bool rate) {
+    Table table({"port", "rate Mbit/s", "class", "order", rate ? "pkt/s" : "packets", rate ? "Mbit/s" : "bytes",
+                 rate ? "dropped/s" : "dropped", "queued"});
+    for (const Json& c : answer) {
+        const bool scheduled = number(c, "scheduler") != 0;
+        if (!scheduled && number(c, "tx_dropped") == 0) continue;
+        const auto only_scheduled = [scheduled](const Json& value) { return scheduled ? value : Json("-"); };
+        table.add({field(c, "port"), only_scheduled(ratio(number(c, "rate_bps"), 1e6, 3)), field(c, "class"),
+                   only_scheduled(field(c, "order")), only_scheduled(field(c, "packets")),
+                   only_scheduled(rate ? ratio(number(c, "bytes") * 8, 1e6, 1) : field(c, "bytes")),
+                   field(c, "tx_dropped"), only_scheduled(field(c, "queued"))});
+    }
+    return table.empty() ? "" : "\n" + table.text();
+}
+
+std::string qos_text(const Json& answer, bool rate) {
+    return policers_text(answer.value("policers", Json::object()), rate) +
+           classes_text(answer.value("classes", Json::object()), rate);
 }
 
 // The file as it was read, which can be read again: what is known about it stands in comments.
@@ -200,7 +221,7 @@ constexpr auto kViews = std::to_array<View>({
      plain_text},
     {"neighbors", "/cachewire/neighbor/list", View::Shape::list, true, false, plain_text},
     {"slow-path", "/cachewire/slow_path/stats", View::Shape::one, false, true, plain_text},
-    {"qos", "/cachewire/qos/stats", View::Shape::list, false, true, qos_text},
+    {"qos", "/cachewire/qos", View::Shape::qos, false, true, qos_text},
     {"services", "/cachewire/service/list", View::Shape::list, false, false, plain_text},
     {"tenants", "/cachewire/tenant/list", View::Shape::list, false, true, tenants_text},
     {"config", "config", View::Shape::file, false, false, config_text},
@@ -237,6 +258,8 @@ bool is_gauge(std::string_view key) {
                                                                      "excess_rate_bps",
                                                                      "excess_burst_bytes",
                                                                      "shared",
+                                                                     "scheduler",
+                                                                     "queued",
                                                                      "sessions",
                                                                      "sessions_quota",
                                                                      "new_sessions_per_second_quota",
@@ -303,6 +326,9 @@ Json fetch(TelemetryClient& client, const View& view, const std::string& tenant,
     }
     const std::string endpoint(view.endpoint);
     if (view.shape == View::Shape::one) return client.query(endpoint, tenant);
+    if (view.shape == View::Shape::qos)
+        return {{"policers", client.query_list(endpoint + "/stats")},
+                {"classes", client.query_list(endpoint + "/classes")}};
     Json list = client.query_list(endpoint, tenant);
     if (view.shape == View::Shape::ports) {
         for (Json& port : list) port.update(client.query("/cachewire/port/stats", port.at("name").get<std::string>()));

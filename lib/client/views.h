@@ -13,9 +13,9 @@ namespace cachewire::client {
 struct View {
     std::string_view name;
     std::string_view endpoint;
-    // list: follow "next"; ports: a list and each one's counters; file: over the control socket (`endpoint` is its
-    // command)
-    enum class Shape { one, list, ports, file } shape;
+    // list: follow "next"; ports: a list and each one's counters; qos: the lists of policers and of classes; file: over
+    // the control socket (`endpoint` is its command)
+    enum class Shape { one, list, ports, qos, file } shape;
     bool takes_tenant;
     bool has_rate;  // counters, so --rate makes sense
     std::string (*text)(const Json& answer, bool rate);

@@ -58,7 +58,26 @@ std::string join(const std::vector<unsigned>& numbers) {
     return text;
 }
 
-std::string name_of(const Lcore& lcore) { return fmt::format("{}lcore {}", lcore.main ? "main " : "", lcore.id); }
+std::string name_of(const Lcore& lcore) {
+    return fmt::format("{}lcore {}", lcore.main ? "main " : lcore.scheduler ? "the scheduler's " : "", lcore.id);
+}
+
+// Takes the scheduler's CPU out of `all`, best first and `workers` of them wanted: the last that the workers can spare
+// on a scheduled port's node, so that the best ones stay the workers'.
+std::optional<unsigned> take_scheduler(std::vector<const Cpu*>& all, const std::vector<PortPlace>& ports,
+                                       unsigned workers) {
+    if (all.empty()) return std::nullopt;
+    std::set<unsigned> nodes;
+    for (const PortPlace& port : ports)
+        if (port.scheduled && port.node) nodes.insert(*port.node);
+    const auto end = all.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(all.size(), workers + 1));
+    auto chosen = end - 1;
+    for (auto cpu = all.begin(); cpu != end; ++cpu)
+        if (nodes.contains((*cpu)->node)) chosen = cpu;
+    const unsigned os = (*chosen)->os;
+    all.erase(chosen);
+    return os;
+}
 
 }  // namespace
 
@@ -82,13 +101,19 @@ Plan place(const Topology& topology, const std::vector<PortPlace>& ports, unsign
     const bool anywhere = nodes.empty();
     const unsigned home = order.front()->node;
     const auto near = [&](const Cpu* cpu) { return anywhere ? cpu->node == home : nodes.contains(cpu->node); };
-    if (workers == 0) workers = std::max(1u, static_cast<unsigned>(std::count_if(whole.begin(), whole.end(), near)));
+    const bool schedules = std::any_of(ports.begin(), ports.end(), [](const PortPlace& p) { return p.scheduled; });
+    if (workers == 0) {
+        const auto cores_near = static_cast<unsigned>(std::count_if(whole.begin(), whole.end(), near));
+        workers = std::max(1u, cores_near - (schedules && cores_near != 0 ? 1 : 0));
+    }
     std::vector<const Cpu*> all = whole;
     std::erase(rest, main);
     all.insert(all.end(), rest.begin(), rest.end());
+    if (schedules) plan.scheduler = take_scheduler(all, ports, workers).value_or(main->os);
     for (unsigned w = 0; w < workers; ++w) plan.workers.push_back(all.empty() ? main->os : all[w % all.size()]->os);
     std::vector<Lcore> lcores = {{0, {plan.main}, true}};
     for (unsigned w = 0; w < workers; ++w) lcores.push_back({w + 1, {plan.workers[w]}, false});
+    if (plan.scheduler) lcores.push_back({workers + 1, {*plan.scheduler}, false, true});
     plan.costs = costs_of(topology, ports, lcores);
     return plan;
 }
@@ -115,7 +140,7 @@ std::vector<std::string> costs_of(const Topology& topology, const std::vector<Po
         if (on_cpu[cpu->os].size() == 1) on_core[cpu->core].push_back(&lcore);
         if (lcore.main) continue;
         for (const PortPlace& port : ports)
-            if (port.node && *port.node != cpu->node)
+            if (port.node && *port.node != cpu->node && (port.scheduled || !lcore.scheduler))
                 costs.push_back(
                     fmt::format("{} is on NUMA node {}, port {} on node {}: each packet's lines cross between them",
                                 name_of(lcore), cpu->node, port.name, *port.node));

@@ -14,15 +14,18 @@ namespace cachewire::topology {
 struct PortPlace {
     std::string name;
     std::optional<unsigned> node;  // nullopt: nowhere in particular, as devices in software are
+    bool scheduled = false;        // has a scheduler, so the scheduler's lcore sends here
 };
 
 struct Plan {
-    unsigned main = 0;               // CPU
-    std::vector<unsigned> workers;   // CPU of each
-    std::vector<std::string> costs;  // sentences; empty: nothing to complain about
+    unsigned main = 0;                  // CPU
+    std::vector<unsigned> workers;      // CPU of each
+    std::optional<unsigned> scheduler;  // CPU; the lcore behind the last worker's, where a port is scheduled
+    std::vector<std::string> costs;     // sentences; empty: nothing to complain about
 };
 
-// `workers` 0: as many as there are whole cores for on the ports' nodes, and one at least.
+// `workers` 0: as many as there are whole cores for on the ports' nodes, one less if a port is scheduled, and one at
+// least.
 Plan place(const Topology& topology, const std::vector<PortPlace>& ports, unsigned workers);
 
 // What an arrangement costs; `cpus` of an lcore: those it may run on.
@@ -30,6 +33,7 @@ struct Lcore {
     unsigned id = 0;
     std::vector<unsigned> cpus;
     bool main = false;
+    bool scheduler = false;  // touches what scheduled ports send, and no other port
 };
 std::vector<std::string> costs_of(const Topology& topology, const std::vector<PortPlace>& ports,
                                   const std::vector<Lcore>& lcores);

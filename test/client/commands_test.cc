@@ -2,6 +2,7 @@
 // The commands against a stand-in for cachewire: both sockets in a folder of the test's own, answers written here.
 #include "client/commands.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -113,6 +114,48 @@ Result run(std::vector<std::string> words) {
 }
 
 }  // namespace
+
+TEST_CASE("cwctl: show qos has policers, and what each class of a scheduled port does", "[client]") {
+    Server server;
+    server.answers["/cachewire/qos/stats"] =
+        R"({"0":{"policer":"slow","attached_to":"tenant","name":"red","direction":"in","rate_bps":1500000,"conform_packets":12,"conform_bytes":1200,"exceed_packets":0,"exceed_bytes":0,"violate_packets":3,"violate_bytes":300}})";
+    server.answers["/cachewire/qos/classes"] =
+        R"({"0":{"port":"wan","class":"none","tx_dropped":0,"scheduler":1,"packets":7,"bytes":700,"queued":0,"rate_bps":"1000000000","order":"last"},"next":1})";
+    server.answers["/cachewire/qos/classes,1,256"] =
+        R"({"1":{"port":"wan","class":"gold","tx_dropped":1234,"scheduler":1,"packets":5000,"bytes":640000,"queued":31,"rate_bps":"1000000000","order":"priority 2"},)"
+        R"("2":{"port":"lan","class":"none","tx_dropped":0,"scheduler":0,"packets":0,"bytes":0,"queued":0,"rate_bps":0,"order":"none"},)"
+        R"("3":{"port":"lan","class":"gold","tx_dropped":77,"scheduler":0,"packets":0,"bytes":0,"queued":0,"rate_bps":0,"order":"none"}})";
+    server.start();
+    // A line's words, whatever the columns' widths.
+    const auto lines = [](const std::string& text) {
+        std::vector<std::string> result;
+        std::istringstream in(text);
+        for (std::string line; std::getline(in, line);) {
+            std::istringstream words(line);
+            std::string joined;
+            for (std::string word; words >> word;) joined += (joined.empty() ? "" : " ") + word;
+            result.push_back(joined);
+        }
+        return result;
+    };
+    const Result text = run({"show", "qos"});
+    CHECK(text.status == kDone);
+    const auto shown = lines(text.out);
+    const auto has = [&shown](const std::string& line) {
+        return std::find(shown.begin(), shown.end(), line) != shown.end();
+    };
+    INFO(text.out);
+    CHECK(has("slow tenant red in 1.500 12 1,200 0 0 3 300"));
+    CHECK(has("port rate Mbit/s class order packets bytes dropped queued"));
+    CHECK(has("wan 1,000.000 none last 7 700 0 0"));
+    CHECK(has("wan 1,000.000 gold priority 2 5,000 640,000 1,234 31"));
+    CHECK(has("lan - gold - - - 77 -"));  // no scheduler, but it was full
+    CHECK_FALSE(has("lan - none - - - 0 -"));
+    const Json json = Json::parse(run({"show", "qos", "-j"}).out);
+    CHECK(json["policers"]["0"]["policer"] == "slow");
+    CHECK(json["classes"].size() == 4);
+    CHECK(json["classes"]["1"]["queued"] == 31);
+}
 
 TEST_CASE("cwctl: show asks and prints, -j prints JSON", "[client]") {
     Server server;

@@ -74,6 +74,20 @@ TEST_CASE("views: the ledger says whether it closes", "[client]") {
     CHECK(view.text({{"rx", 10u}, {"unaccounted", -3}}, false).find("NOT CLOSED") != std::string::npos);
 }
 
+TEST_CASE("views: --rate of qos makes rates of counters and leaves what waits as it is", "[client]") {
+    const Json before = Json::parse(
+        R"({"policers":{},"classes":{"0":{"port":"wan","scheduler":1,"packets":1000,"bytes":64000,"tx_dropped":10,"queued":100,"rate_bps":1000000,"order":"last"}}})");
+    Json after = before;
+    after["classes"]["0"].update(Json{{"packets", 3000u}, {"bytes", 192000u}, {"tx_dropped", 30u}, {"queued", 40u}});
+    const Json rate = rates(before, after, 2)["classes"]["0"];
+    CHECK(rate["packets"] == 1000);
+    CHECK(rate["bytes"] == 64000);
+    CHECK(rate["tx_dropped"] == 10);
+    CHECK(rate["queued"] == 40);
+    CHECK(rate["rate_bps"] == 1000000);
+    CHECK(rate["scheduler"] == 1);
+}
+
 TEST_CASE("views: rates are differences a second, ratios are the interval's", "[client]") {
     const Json before = {{"rx", {{"packets", 100u}, {"cycles", 100000u}, {"cycles_per_packet", 1000u}}},
                          {"held", 5u},

@@ -253,10 +253,10 @@ class Workers(harness.Case):
 
 
 class Plan(harness.Case):
-    def plan(self, workers, *options):
+    def plan(self, workers, *options, more=""):
         path = os.path.join(self.folder(), "c.yaml")
         with open(path, "w", encoding="utf-8") as file:
-            file.write(f"version: 1\nworkers: {workers}\nports: [{{name: a, device: net_null0}}]\n")
+            file.write(f"version: 1\nworkers: {workers}\nports: [{{name: a, device: net_null0}}]\n{more}")
         return harness.run("plan", path, *options)
 
     def test_it_says_how_to_start_here(self):
@@ -268,6 +268,25 @@ class Plan(harness.Case):
         self.assertTrue({w["cpu"] for w in plan["workers"]} | {plan["main"]["cpu"]} <= os.sched_getaffinity(0))
         text = self.plan("{}")
         self.assertIn(f"EAL: --lcores '{plan['eal'][1]}'", text.stdout)
+
+    def test_a_scheduler_has_an_lcore_behind_the_workers(self):
+        scheduled = "qos: {classes: [{name: gold}], schedulers: [{port: a, rate: 1Gbit, classes: [{name: gold, weight: 1}]}]}\n"
+        result = self.plan("{lcores: \"1-2\"}", "--json", more=scheduled)
+        self.assertEqual(result.status, 0, result)
+        plan = json.loads(result.stdout)
+        self.assertEqual([w["lcore"] for w in plan["workers"]], [1, 2])
+        self.assertEqual(plan["scheduler"]["lcore"], 3)
+        self.assertTrue(plan["eal"][1].endswith(f",3@{plan['scheduler']['cpu']}"), plan)
+        text = self.plan("{lcores: \"1-2\"}", more=scheduled).stdout
+        self.assertIn("scheduler", text.split("EAL:")[0].split("cores\n")[1])
+        self.assertIn("lcore 3: the scheduler of a\n", text)
+        # What it says is what a start takes.
+        path = os.path.join(self.folder(), "c.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"version: 1\nworkers: {{lcores: \"1-2\", placement: ignore}}\nports: [{{name: a, device: net_null0}}]\ninterfaces: [{{port: a, addresses: [10.0.0.1/24]}}]\n{scheduled}")
+        result = harness.run(*plan["eal"], "--no-huge", "-m", "512", "--file-prefix", f"cwsched{os.getpid()}", "--", "--config", path, "--duration", "1")
+        self.assertEqual(result.status, 0, result)
+        self.assertNotIn("scheduler", json.loads(self.plan("{}", "--json").stdout))
 
     def test_strict_is_refused_where_lcores_would_share(self):
         many = f"{{lcores: \"1-{4 * os.cpu_count()}\", placement: strict}}"

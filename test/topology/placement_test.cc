@@ -131,6 +131,43 @@ TEST_CASE("placement: slow cores carry the main lcore, fast ones the workers", "
     CHECK(plan.costs.empty());
 }
 
+TEST_CASE("placement: a scheduled port's lcore has a core of its own, on that port's node, and takes a worker's place",
+          "[topology]") {
+    const auto port = [](const char* name, std::optional<unsigned> node, bool scheduled) {
+        return topology::PortPlace{name, node, scheduled};
+    };
+    const Topology small = synthetic("node:1 core:4 pu:1");
+    auto plan = place(small, {port("wan", {}, true), port("lan", {}, false)}, 0);
+    CHECK(plan.workers == Cpus{1, 2});
+    CHECK(plan.scheduler == 3u);
+    CHECK(plan.costs.empty());
+    CHECK_FALSE(place(small, {port("wan", {}, false)}, 0).scheduler);
+    // As many workers as were asked for, and it comes on top.
+    plan = place(small, {port("wan", {}, true), port("lan", {}, true)}, 2);
+    CHECK(plan.workers == Cpus{1, 2});
+    CHECK(plan.scheduler == 3u);
+    // Nodes take turns; it stands where its port does, and crosses to no other.
+    const Topology two = synthetic("package:2 node:1 core:4 pu:1");
+    for (const unsigned node : {0u, 1u}) {
+        plan = place(two, {port("wan", node, true), port("lan", 1 - node, false)}, 3);
+        REQUIRE(plan.scheduler);
+        CHECK(two.find(*plan.scheduler)->node == node);
+        CHECK(plan.workers.size() == 3);
+        CHECK(plan.costs.size() == 3);  // each worker's, to the port on the other node
+        for (const auto& cost : plan.costs) CHECK(cost.find("scheduler") == std::string::npos);
+    }
+    // No CPU for everybody: it says who shares.
+    plan = place(synthetic("node:1 core:2 pu:1"), {port("wan", {}, true)}, 0);
+    CHECK(plan.scheduler == 1u);
+    CHECK(plan.workers == Cpus{0});
+    REQUIRE(plan.costs.size() == 1);
+    CHECK(plan.costs[0].find("main lcore 0 and lcore 1 share CPU 0") != std::string::npos);
+    plan = place(synthetic("pu:1"), {port("wan", {}, true)}, 0);
+    CHECK(plan.scheduler == 0u);
+    REQUIRE(plan.costs.size() == 1);
+    CHECK(plan.costs[0].find("the scheduler's lcore 2") != std::string::npos);
+}
+
 TEST_CASE("placement: whatever the machine, no core twice while there are cores left", "[topology]") {
     for (const char* description : {"package:2 node:1 core:32 pu:2", "package:1 node:4 core:8 pu:2",
                                     "package:2 node:2 core:6 pu:1", "node:1 core:64 pu:4"}) {
