@@ -7,15 +7,10 @@
 
 namespace cachewire::control {
 
-std::uint64_t BucketMover::iterations(unsigned worker) const noexcept {
-    return workers_[worker]->state().loop.iterations.read();
-}
-
 bool BucketMover::start(const pipeline::BucketSet& buckets, unsigned from, unsigned to) {
     assert(!busy_ && from != to && from < workers_.size() && to < workers_.size());
-    // Each has taken the order back in an iteration that began after that.
-    for (unsigned w = 0; w < released_at_.size(); ++w)
-        if (iterations(w) < released_at_[w] + 2) return false;
+    if (move_ != nullptr) publisher_.reap();
+    if (move_ != nullptr) return false;
     const auto capacity = static_cast<std::uint32_t>(workers_[from]->state().sessions->stats().capacity);
     move_ = std::make_unique<pipeline::BucketMove>(static_cast<unsigned>(workers_.size()), capacity);
     move_->buckets = buckets;
@@ -79,11 +74,8 @@ void BucketMover::end(bool moved) {
     report_.sessions = move_->progress[move_->from].sessions.load(std::memory_order_relaxed);
     report_.lost = move_->progress[move_->to].lost.load(std::memory_order_relaxed);
     report_.parked = move_->progress[move_->to].parked.load(std::memory_order_relaxed);
-    released_at_.clear();
-    for (unsigned w = 0; w < workers_.size(); ++w) {
-        workers_[w]->set_move(nullptr);
-        released_at_.push_back(iterations(w));
-    }
+    for (const auto& worker : workers_) worker->set_move(nullptr);
+    publisher_.start_grace_period([this] { move_.reset(); });
     busy_ = false;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "control/publisher.h"
 #include "pipeline/bucket_move.h"
 #include "pipeline/worker.h"
 
@@ -22,9 +23,11 @@ class BucketMover {
         std::uint32_t parked = 0;  // most packets that waited at a time
     };
 
-    explicit BucketMover(const Workers& workers) : workers_(workers) {}
+    // `publisher`: the one that the workers read from, and that outlives this.
+    BucketMover(const Workers& workers, Publisher& publisher) : workers_(workers), publisher_(publisher) {}
 
-    // False: not yet, some worker may still look at the last one.
+    // False: not yet, some worker may still look at the last one. Asks the publisher, so that what waits for a grace
+    // period may run in here.
     bool start(const pipeline::BucketSet& buckets, unsigned from, unsigned to);
     // True: nothing is going on (any more).
     bool step();
@@ -39,13 +42,12 @@ class BucketMover {
     void end(bool moved);
     [[nodiscard]] bool is_done(unsigned worker) const noexcept;
     [[nodiscard]] bool has_room() const noexcept;
-    [[nodiscard]] std::uint64_t iterations(unsigned worker) const noexcept;
 
     const Workers& workers_;
-    std::unique_ptr<pipeline::BucketMove> move_;
+    Publisher& publisher_;
+    std::unique_ptr<pipeline::BucketMove> move_;  // until no worker can look at it any more
     bool busy_ = false;
     Report report_;
-    std::vector<std::uint64_t> released_at_;  // iterations of each worker when the last one was over
 };
 
 }  // namespace cachewire::control

@@ -34,7 +34,9 @@ void Publisher::publish(std::unique_ptr<const pipeline::Snapshot> snapshot, std:
     owned_ = std::move(snapshot);
 }
 
-void Publisher::start_grace_period() { waiting_.push_back({nullptr, rte_rcu_qsbr_start(qsbr_.get()), {}}); }
+void Publisher::start_grace_period(std::function<void()> after_grace) {
+    waiting_.push_back({nullptr, rte_rcu_qsbr_start(qsbr_.get()), std::move(after_grace)});
+}
 
 std::size_t Publisher::reap() {
     while (!waiting_.empty() && rte_rcu_qsbr_check(qsbr_.get(), waiting_.front().token, false) == 1) {

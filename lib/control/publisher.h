@@ -28,8 +28,8 @@ class Publisher {
     // `after_grace` runs in reap() once no worker can see the snapshot that this one replaces.
     void publish(std::unique_ptr<const pipeline::Snapshot> snapshot, std::function<void()> after_grace = {});
     // For what workers reach by another pointer than the snapshot's, once they have been given another: reap() is 0
-    // when each has come round since.
-    void start_grace_period();
+    // when each has come round since, and `after_grace` runs in the one that sees it.
+    void start_grace_period(std::function<void()> after_grace = {});
     // Frees what no worker can see any more; returns how many grace periods are not over.
     std::size_t reap();
     [[nodiscard]] const pipeline::Snapshot* current() const noexcept {

@@ -212,7 +212,7 @@ void Runtime::start_workers() {
     workers_.connect(ports, dispatch_->owners());
     if (scheduler_lcore_) workers_.add_scheduler(config_, builder_->registry(), *scheduler_lcore_, *publisher_);
     say_how_workers_share(workers_, dispatch_->uses_rss());
-    mover_.emplace(workers_.all());
+    mover_.emplace(workers_.all(), *publisher_);
     usage_answers_.emplace(workers_.all());
     start_slow_path();
     std::vector<SessionRequests::Worker> askable;

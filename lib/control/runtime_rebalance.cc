@@ -74,7 +74,11 @@ Runtime::RebalanceResult Runtime::rebalance(const std::optional<RebalanceWish>& 
 std::string Runtime::move_buckets(const Shift& shift, RebalanceResult& result) {
     const std::uint64_t begin = now_ms(), tsc = base::now_tsc();
     const auto& workers = workers_.all();
-    while (!mover_->start(shift.buckets, shift.from, shift.to)) {
+    const auto start = [&] {
+        const std::lock_guard lock(mutex_);  // for what waits for a grace period
+        return mover_->start(shift.buckets, shift.from, shift.to);
+    };
+    while (!start()) {
         if (now_ms() - begin > kMoveMs) return "a worker has not come round for 2 s; nothing was moved";
         usleep(kLookUs);
     }

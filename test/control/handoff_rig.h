@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include <pthread.h>
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
 
@@ -95,6 +96,7 @@ class HandoffRig {
         for (unsigned w = 0; w < workers; ++w) {
             auto state = control::make_worker_state(rte_lcore_id(), sessions, quotas);
             state->index = w;
+            builder_.rule_hits().add_worker(state->rules);
             states.push_back(state.get());
             workers_.push_back(
                 std::make_unique<pipeline::Worker>(std::move(state), std::move(queues[w]), publisher_.add_worker()));
@@ -119,6 +121,7 @@ class HandoffRig {
             for (auto& worker : workers_) worker->drop_handed();
         threads_.clear();
     }
+    [[nodiscard]] pthread_t thread(unsigned worker) { return threads_[worker].native_handle(); }
     // By hand: once, and not for those that run.
     void begin() {
         for (auto& worker : workers_) worker->begin();
@@ -168,6 +171,7 @@ class HandoffRig {
             if (count != 0) ring.release();
         }
     }
+    [[nodiscard]] rte_mempool* pool() const { return pool_; }
     [[nodiscard]] unsigned mbufs_out() const { return rte_mempool_in_use_count(pool_); }
 
     void send(RingPort& port, const Bytes& frame) {
@@ -235,7 +239,7 @@ class HandoffRig {
     control::Publisher publisher_;
     control::HandoffMesh mesh_;  // outlives the workers
     std::vector<std::unique_ptr<pipeline::Worker>> workers_;
-    control::BucketMover mover_{workers_};  // as in the program, gone when the workers have ended
+    control::BucketMover mover_{workers_, publisher_};  // as in the program, gone when the workers have ended
     std::vector<std::thread> threads_;
     std::uint64_t generation_ = 0;
 };
