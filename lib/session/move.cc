@@ -45,6 +45,7 @@ bool Table::take_in(const MovedSession& from, OutcomeTable& outcomes) noexcept {
         quotas_.release(tenant);
         return false;
     }
+    besides_.begin(i);
     HotEntry& hot = hot_[i];
     hot = from.hot;
     cold_[i] = from.cold;

@@ -38,6 +38,7 @@ Table::Table(std::uint32_t capacity, int socket_id, std::uint64_t tsc_hz, const 
       tsc_hz_(tsc_hz),
       memory_(take_memory(capacity, socket_id)),
       quotas_(quotas != nullptr ? std::move(quotas) : std::make_shared<SharedQuotas>(), tsc_hz),
+      socket_id_(socket_id),
       uses_(kTenantSlots) {
     std::byte* at = memory_.data();
     header_ = new (at) Header{Header::kMagic, Header::kVersion, capacity, Index::buckets_for(capacity), kNone, 0, 0, 0};
@@ -176,6 +177,7 @@ Table::Insert Table::add_companion(std::uint32_t forward, const net::FlowKey& ke
 void Table::begin(std::uint32_t index, const net::FlowKey& key, std::uint32_t hash, std::uint64_t now_tsc) noexcept {
     if (new_entries_ != nullptr) [[unlikely]]
         new_entries_[index / 64] |= std::uint64_t{1} << index % 64;
+    besides_.begin(index);
     HotEntry& hot = hot_[index];
     hot = HotEntry{};
     std::memcpy(static_cast<void*>(&hot), &key, offsetof(HotEntry, state_and_flags));
@@ -364,7 +366,7 @@ Table::Stats Table::stats() const noexcept {
     sum.capacity = header_->capacity;
     sum.active = active_.read();
     sum.companions = companions_.read();
-    sum.memory_bytes = memory_.size();
+    sum.memory_bytes = memory_.size() + besides_.memory_bytes();
     for (const TenantUse& use : uses_) {
         sum.created += use.created.read();
         sum.expired += use.expired.read();

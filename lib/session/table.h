@@ -25,6 +25,7 @@
 #include "base/huge_array.h"
 #include "base/prefetch.h"
 #include "net/flow_key.h"
+#include "session/beside.h"
 #include "session/entry.h"
 #include "session/index.h"
 #include "session/move.h"
@@ -147,6 +148,11 @@ class Table {
     bool take_in(const MovedSession& from, OutcomeTable& outcomes) noexcept;
     // From now on the bit of every entry that begins is set, one a table entry; null: no more.
     void note_new(std::uint64_t* bits) noexcept { new_entries_ = bits; }
+
+    // 32 bytes beside each entry, for one of Besides' uses; zero where a session begins, or comes from another worker.
+    // make: control thread, also while the worker runs; throws base::MachineError. Null: not made.
+    void make_beside(std::size_t use) { besides_.make(use, header_->capacity, socket_id_); }
+    [[nodiscard]] std::byte* beside(std::size_t use) const noexcept { return besides_.of(use); }
 
     // Whether relief is due, and giving it: at most kReliefEntries entries are looked at for each session that began or
     // failed to since the last call, so the walk comes round before a tenth of the capacity has been used up. Returns
@@ -308,6 +314,8 @@ class Table {
     std::array<std::array<std::uint32_t, kTimeoutClasses>, kStates> timeout_ticks_{};
     base::HugeArray memory_;
     QuotaCredit quotas_;
+    Besides besides_;
+    int socket_id_;
 
     // Gauges of the whole table that decisions need; events are counted by tenant and summed by who asks. Apart from
     // what every packet reads. worker: rw; telemetry: ro
