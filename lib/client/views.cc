@@ -258,6 +258,7 @@ bool is_gauge(std::string_view key) {
                                                                      "excess_rate_bps",
                                                                      "excess_burst_bytes",
                                                                      "shared",
+                                                                     "per_session",
                                                                      "scheduler",
                                                                      "queued",
                                                                      "sessions",

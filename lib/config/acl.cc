@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <chrono>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -93,6 +94,12 @@ void read_acls(Loading& loading, const MapReader& top) {
             if (const auto format = map.get("format"))
                 reporter.error(*format, "there is no `file` that has it; allowed: beside `file`");
         }
+        // Such a list judges a session's packets one by one, so they may be of several rules.
+        for (const Value& policer : std::exchange(loading.per_session_rules, {}))
+            if (!acl.stateful)
+                reporter.error(policer,
+                               "has a bucket for each session, but the list judges packets by themselves; "
+                               "allowed: in a list with `stateful: true`");
         if (!acl.name.empty()) loading.acls.add(reporter, *name, acl.name, loading.config.acls.size());
         loading.config.acls.push_back(std::move(acl));
     }

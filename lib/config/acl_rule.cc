@@ -163,6 +163,8 @@ void read_treatment(Loading& loading, const MapReader& map, AclRule& rule) {
     Reporter& reporter = loading.reporter;
     rule.traffic_class = loading.classes.resolve(reporter, map.get("class"));
     rule.policer = loading.policers.resolve(reporter, map.get("policer"));
+    if (rule.policer && loading.config.policers[*rule.policer].per_session)
+        loading.per_session_rules.push_back(*map.get("policer"));
     const auto next_hop = map.get("next_hop");
     rule.next_hop = read_address(reporter, next_hop);
     if (rule.next_hop) loading.rule_next_hops.push_back({*next_hop, loading.config.acls.size(), *rule.next_hop});

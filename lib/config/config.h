@@ -251,7 +251,8 @@ struct Policer {
     std::uint64_t excess_rate_bps = 0;     // PIR of RFC 2698, EIR of RFC 4115
     std::uint64_t excess_burst_bytes = 0;  // PBS or EBS; 0: auto
     bool colour_aware = false;
-    bool shared = false;  // one bucket for all attachments
+    bool shared = false;       // one bucket for all attachments
+    bool per_session = false;  // one for each session, at each attachment
     ColourAction yellow, red{ColourAction::Kind::drop};
 };
 

@@ -117,7 +117,8 @@ Interface read_interface(Loading& loading, const MapReader& map, bool& attached)
         read_number(reporter, clamp, interface.mss_clamp, 536, 65495);
     }
     if (const auto kernel = map.get("kernel")) interface.kernel = read_kernel_twin(reporter, *kernel);
-    read_policers_of(loading, map.get("policer"), interface.policer_in, interface.policer_out);
+    read_policers_of(loading, map.get("policer"), interface.policer_in, interface.policer_out,
+                     "a session's packets come and leave by several interfaces");
     return interface;
 }
 

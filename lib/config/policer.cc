@@ -10,8 +10,9 @@
 namespace cachewire::config {
 namespace {
 
-constexpr Key kPolicer[] = {{"name"}, {"type"}, {"rate"}, {"burst"}, {"accounting"},   {"cir"},    {"pir"},   {"eir"},
-                            {"cbs"},  {"pbs"},  {"ebs"},  {"red"},   {"colour_aware"}, {"yellow"}, {"shared"}};
+constexpr Key kPolicer[] = {{"name"},         {"type"},   {"rate"},   {"burst"},      {"accounting"}, {"cir"},
+                            {"pir"},          {"eir"},    {"cbs"},    {"pbs"},        {"ebs"},        {"red"},
+                            {"colour_aware"}, {"yellow"}, {"shared"}, {"per_session"}};
 constexpr Choice<PolicerType> kTypes[] = {{"single", PolicerType::single},
                                           {"srtcm_2697", PolicerType::srtcm_2697},
                                           {"trtcm_2698", PolicerType::trtcm_2698},
@@ -154,6 +155,10 @@ Policer read_policer(Loading& loading, const Value& item) {
     }
     read_bool(reporter, map.get("colour_aware"), policer.colour_aware);
     read_bool(reporter, map.get("shared"), policer.shared);
+    read_bool(reporter, map.get("per_session"), policer.per_session);
+    if (policer.shared && policer.per_session)
+        reporter.error(*map.get("per_session"),
+                       "one bucket for all, or one for each session; allowed: `shared` or this");
     read_action(reporter, map.get("yellow"), policer.yellow);
     read_action(reporter, map.get("red"), policer.red);
     if (policer.type == PolicerType::single) {

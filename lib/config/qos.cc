@@ -36,6 +36,8 @@ void read_class(Loading& loading, const Value& item, Taken& dscps, Taken& pcps) 
     if (const auto priority = read_integer(reporter, map.get("priority"), 0, kStrictClasses - 1))
         traffic_class.priority = static_cast<std::uint8_t>(*priority);
     traffic_class.policer = loading.policers.resolve(reporter, map.get("policer"));
+    refuse_per_session(loading, map.get("policer"), traffic_class.policer,
+                       "a session's packets may be of several classes");
     if (!traffic_class.name.empty())
         loading.classes.add(reporter, *name, traffic_class.name, loading.config.classes.size());
     loading.config.classes.push_back(std::move(traffic_class));
@@ -43,12 +45,23 @@ void read_class(Loading& loading, const Value& item, Taken& dscps, Taken& pcps) 
 
 }  // namespace
 
+void refuse_per_session(Loading& loading, const std::optional<Value>& value, const std::optional<std::size_t>& policer,
+                        std::string_view why) {
+    if (policer && loading.config.policers[*policer].per_session)
+        loading.reporter.error(*value, fmt::format("has a bucket for each session, but {}; allowed: on tenants with "
+                                                   "sessions and on rules of stateful lists",
+                                                   why));
+}
+
 void read_policers_of(Loading& loading, const std::optional<Value>& value, std::optional<std::size_t>& in,
-                      std::optional<std::size_t>& out) {
+                      std::optional<std::size_t>& out, std::string_view no_sessions) {
     if (!value) return;
     const MapReader directions(loading.reporter, *value, kDirections);
     in = loading.policers.resolve(loading.reporter, directions.get("in"));
     out = loading.policers.resolve(loading.reporter, directions.get("out"));
+    if (no_sessions.empty()) return;
+    refuse_per_session(loading, directions.get("in"), in, no_sessions);
+    refuse_per_session(loading, directions.get("out"), out, no_sessions);
 }
 
 void read_qos(Loading& loading, const MapReader& top) {

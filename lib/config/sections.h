@@ -81,6 +81,7 @@ struct Loading {
     bool has_tenants = false;  // the file declares some; else there is one, "default"
     Names ports{"port"};
     Names policers{"policer"};
+    std::vector<Value> per_session_rules;  // of the list that is being read: policers with a bucket for each session
     Names classes{"class"};
     Names acls{"acl"};
     Names tenants{"tenant"};
@@ -131,11 +132,14 @@ inline constexpr Choice<AclAction> kAclActions[] = {
 // One rule of a list.
 AclRule read_acl_rule(Loading& loading, const Value& value);
 
+// Of a place that packets of one session do not all have alike: `why`, and what is allowed.
+void refuse_per_session(Loading& loading, const std::optional<Value>& value, const std::optional<std::size_t>& policer,
+                        std::string_view why);
 // One of `qos.policers`; enters its name.
 Policer read_policer(Loading& loading, const Value& item);
-// {in: POLICER, out: POLICER}
+// {in: POLICER, out: POLICER}. `no_sessions`: why it can be none with a bucket for each session; empty: it can.
 void read_policers_of(Loading& loading, const std::optional<Value>& value, std::optional<std::size_t>& in,
-                      std::optional<std::size_t>& out);
+                      std::optional<std::size_t>& out, std::string_view no_sessions = {});
 // One of `qos.schedulers`. Behind the classes.
 void read_scheduler(Loading& loading, const Value& item);
 // Bits a second, 8kbit to 1Tbit.

@@ -81,6 +81,17 @@ void settle_sessions(Loading& loading, Tenant& tenant, const std::optional<Value
             fmt::format("tenant '{}' has a stateful list, which needs sessions; allowed: track", tenant.name));
 }
 
+// `where`: the tenant's policers, or what stands for the tenant.
+void check_session_policers(Loading& loading, const Tenant& tenant, const Value& where) {
+    if (tenant.sessions != SessionMode::none) return;
+    for (const auto& policer : {tenant.policer_in, tenant.policer_out})
+        if (policer && loading.config.policers[*policer].per_session)
+            return loading.reporter.error(where, fmt::format("policer '{}' has a bucket for each session, and tenant "
+                                                             "'{}' keeps none; allowed: with `sessions: track` or "
+                                                             "`cache`",
+                                                             loading.config.policers[*policer].name, tenant.name));
+}
+
 void read_tenant(Loading& loading, const Value& item, std::map<std::uint16_t, std::string>& ids) {
     Reporter& reporter = loading.reporter;
     const MapReader map(reporter, item, kTenant);
@@ -100,6 +111,7 @@ void read_tenant(Loading& loading, const Value& item, std::map<std::uint16_t, st
     auto sessions = loading.tenant_defaults.sessions;
     read_settings(loading, map, tenant, sessions);
     settle_sessions(loading, tenant, sessions);
+    check_session_policers(loading, tenant, map.get("policer").value_or(item));
     loading.nested.push_back(
         {index, read_list(reporter, map.get("interfaces")), read_list(reporter, map.get("routes"))});
     if (!tenant.name.empty()) loading.tenants.add(reporter, *name, tenant.name, index);
@@ -132,6 +144,7 @@ void read_tenants(Loading& loading, const MapReader& top) {
         Tenant tenant = loading.tenant_defaults.tenant;
         tenant.name = "default";
         settle_sessions(loading, tenant, loading.tenant_defaults.sessions);
+        check_session_policers(loading, tenant, top.get("defaults").value_or(top.self()));
         for (std::size_t port = 0; port < loading.config.ports.size(); ++port) {
             tenant.match.push_back({port, {}, {}});
             loading.matches.emplace(MatchKey{port, {}, {}}, 0);

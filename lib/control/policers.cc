@@ -31,6 +31,8 @@ std::uint16_t& slot_of(pipeline::Snapshot& snapshot, const PolicerAttachment& at
     return snapshot.traffic_classes[owner].policer;
 }
 
+std::uint8_t bit_of(PolicerPlace place) { return static_cast<std::uint8_t>(1u << static_cast<unsigned>(place)); }
+
 PolicerKey shared_key(const config::Policer& policer) { return {PolicerUse::shared, 0, policer.name}; }
 
 }  // namespace
@@ -82,10 +84,24 @@ void attach_policers(const config::Config& config, Registry& registry, pipeline:
         qos::PolicerProfile& profile = snapshot.policers[index];
         profile = qos::make_profile(policer_config(policer));
         profile.bucket = bucket;
+        profile.per_session = policer.per_session;
+        if (policer.per_session) snapshot.session_policer_places |= bit_of(attachment.place);
         if (attachment.place != PolicerPlace::rule) slot_of(snapshot, attachment) = index;
-        snapshot.policer_places |= static_cast<std::uint8_t>(1u << static_cast<unsigned>(attachment.place));
+        snapshot.policer_places |= bit_of(attachment.place);
     }
     snapshot.policers.resize(std::max<std::size_t>(snapshot.policers.size(), registry.policers.end()));
+}
+
+void make_session_buckets(const config::Config& config, session::Table& sessions) {
+    const auto make = [&](const std::optional<std::size_t>& policer, PolicerPlace place) {
+        if (policer && config.policers[*policer].per_session) sessions.make_beside(pipeline::beside_of(place));
+    };
+    for (const config::Tenant& tenant : config.tenants) {
+        make(tenant.policer_in, PolicerPlace::tenant_in);
+        make(tenant.policer_out, PolicerPlace::tenant_out);
+    }
+    for (const config::Acl& acl : config.acls)
+        for (const config::AclRule& rule : acl.rules) make(rule.policer, PolicerPlace::rule);
 }
 
 void fill_classes(const config::Config& config, Registry& registry, pipeline::Snapshot& snapshot) {

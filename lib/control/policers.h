@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "control/registry.h"
 #include "pipeline/snapshot.h"
+#include "session/table.h"
 
 namespace cachewire::control {
 
@@ -30,6 +31,10 @@ PolicerKey rule_policer_key(const config::Acl& acl, std::size_t rule);
 // Profiles of all attachments and who names them. Interfaces and tenants are in the snapshot. Throws base::MachineError
 // for a policer that can't be kept, and when indices run out.
 void attach_policers(const config::Config& config, Registry& registry, pipeline::Snapshot& snapshot);
+
+// Room for the buckets of sessions, where policers need it and there is none yet: before a snapshot of this
+// configuration is published. Throws base::MachineError.
+void make_session_buckets(const config::Config& config, session::Table& sessions);
 
 // Classes: their numbers, what they mark, and which DSCP and PCP stand for them.
 void fill_classes(const config::Config& config, Registry& registry, pipeline::Snapshot& snapshot);

@@ -81,6 +81,7 @@ Json attachment_dict(const View& v, const PolicerAttachment& attachment) {
                  {"direction", direction_name(attachment.place)},
                  {"type", type_name(policer.type)},
                  {"shared", policer.shared ? 1u : 0u},
+                 {"per_session", policer.per_session ? 1u : 0u},
                  {"rate_bps", profile.rate_bps},
                  {"burst_bytes", profile.burst_bytes},
                  {"excess_rate_bps", profile.excess_rate_bps},

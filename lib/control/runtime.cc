@@ -20,6 +20,7 @@
 #include "control/kernel/twin_status.h"
 #include "control/object_status.h"
 #include "control/override_status.h"
+#include "control/policers.h"
 #include "control/route_status.h"
 #include "control/slow_path/neighbor_status.h"
 #include "control/status.h"
@@ -206,6 +207,7 @@ void Runtime::start_workers() {
         state->adaptive_idle = config_.workers.idle == config::Idle::adaptive;
         if (config_.pipeline.metadata == config::Metadata::mbuf_dynfield)
             state->mbuf_burst = pipeline::make_mbuf_burst();
+        make_session_buckets(config_, *state->sessions);
         builder_->rule_hits().add_worker(state->rules);
         workers_.add(std::move(state), std::move(queues[i]), *publisher_);
     }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "control/policers.h"
 #include "control/restart.h"
 
 namespace cachewire::control {
@@ -136,6 +137,7 @@ Runtime::ReloadResult Runtime::apply(config::Config next, bool dry_run) {
         if (!dry_run) pending_twins_ = twins_->begin(next, port_macs(next));
         beside([&] { builder_->complete(*pass); }, [this] { serve_quietly(); });
         if (!dry_run) {
+            for (const auto& worker : workers_.all()) make_session_buckets(next, *worker->state().sessions);
             ports.link(*pass);
             publish_built(std::move(pass));
             for (LeavingPort& port : ports.finish(old_queues_)) leaving_.push_back(std::move(port));

@@ -21,6 +21,7 @@
 #include "route/fib.h"
 #include "route/group.h"
 #include "route/next_hop.h"
+#include "session/beside.h"
 #include "session/settings.h"
 
 namespace cachewire::pipeline {
@@ -90,6 +91,21 @@ struct TrafficClass {
 // Where a policer may stand, in the order in which a packet meets them: passes of the QoS stage.
 enum class PolicerPlace : std::uint8_t { interface_in, tenant_in, rule, traffic_class, tenant_out, interface_out };
 
+// Where a session's own bucket stands (session::Besides), for the places whose policer all its packets have alike.
+inline constexpr std::size_t kNoBeside = session::Besides::kUses;
+constexpr std::size_t beside_of(PolicerPlace place) noexcept {
+    switch (place) {
+        case PolicerPlace::tenant_in:
+            return 0;
+        case PolicerPlace::rule:
+            return 1;
+        case PolicerPlace::tenant_out:
+            return 2;
+        default:
+            return kNoBeside;
+    }
+}
+
 struct Interface {
     net::Mac mac;
     std::uint16_t port = 0;  // kNoPort: a loopback, which no packet comes in by or leaves by
@@ -157,6 +173,7 @@ struct Snapshot {
     std::vector<std::shared_ptr<const route::Group>> groups;  // by NextHop::group; null where there is none now
     std::vector<qos::PolicerProfile> policers;                // by attachment
     std::uint8_t policer_places = 0;                          // a bit a PolicerPlace: some packet may meet one there
+    std::uint8_t session_policer_places = 0;                  // the same of those with a bucket for each session
     bool classes = false;                                     // there are any
     bool schedulers = false;                                  // of any port
     std::array<TrafficClass, kMaxClasses> traffic_classes;
@@ -165,6 +182,9 @@ struct Snapshot {
 
     [[nodiscard]] bool polices(PolicerPlace place) const noexcept {
         return (policer_places >> static_cast<unsigned>(place) & 1) != 0;
+    }
+    [[nodiscard]] bool polices_sessions(PolicerPlace place) const noexcept {
+        return (session_policer_places >> static_cast<unsigned>(place) & 1) != 0;
     }
     // What an operator has blocked for a time, in either direction, by tenant slot. Empty: nothing at all is.
     std::vector<std::vector<net::Prefix>> blocks;

@@ -23,6 +23,36 @@ struct NoColour {
     constexpr Colour operator()() const noexcept { return Colour::green; }
 };
 
+// What the RFCs say of a packet whose buckets are filled; takes its tokens. `in(bucket)` is whether a bucket, 0
+// (committed) or 1 (excess), has them.
+template <class Has>
+[[gnu::always_inline]] inline Colour color_by(rte_meter_trtcm& meter, MeterType type, std::uint32_t bytes,
+                                              Colour incoming, Has&& in) noexcept {
+    Colour colour = Colour::red;
+    if (type == MeterType::trtcm_2698) {  // RFC 2698 3
+        if (incoming != Colour::red && in(1)) {
+            colour = incoming == Colour::green && in(0) ? Colour::green : Colour::yellow;
+            meter.tp -= bytes;
+        }
+        if (colour == Colour::green) meter.tc -= bytes;
+    } else if (incoming == Colour::green && in(0)) {  // RFC 2697 3, RFC 4115 2.1
+        colour = Colour::green;
+        meter.tc -= bytes;
+    } else if (type != MeterType::single && incoming != Colour::red && in(1)) {
+        colour = Colour::yellow;
+        meter.tp -= bytes;
+    }
+    return colour;
+}
+
+inline void count(Policers& policers, std::uint16_t index, Colour colour, std::uint32_t bytes) noexcept {
+    PolicerState& state = policers.states[index];
+    ExceedCounts& exceeds = policers.exceeds[index];
+    const bool green = colour == Colour::green;
+    (green ? state.conform_packets : colour == Colour::yellow ? exceeds.packets : state.violate_packets).add(1);
+    (green ? state.conform_bytes : colour == Colour::yellow ? exceeds.bytes : state.violate_bytes).add(bytes);
+}
+
 class BurstMeter {
   public:
     static constexpr std::uint16_t kNone = kOwnBucket;
@@ -146,30 +176,9 @@ class BurstMeter {
         rte_meter_trtcm& meter = policers.states[bucket].meter;
         spend(meter, profile.fast, spent);
         const auto in = [&](unsigned which) { return has(policers, profile, bucket, which, meter, now_tsc, bytes); };
-        Colour colour = Colour::red;
-        if (profile.type == MeterType::trtcm_2698) {  // RFC 2698 3
-            if (incoming != Colour::red && in(1)) {
-                colour = incoming == Colour::green && in(0) ? Colour::green : Colour::yellow;
-                meter.tp -= bytes;
-            }
-            if (colour == Colour::green) meter.tc -= bytes;
-        } else if (incoming == Colour::green && in(0)) {  // RFC 2697 3, RFC 4115 2.1
-            colour = Colour::green;
-            meter.tc -= bytes;
-        } else if (profile.type != MeterType::single && incoming != Colour::red && in(1)) {
-            colour = Colour::yellow;
-            meter.tp -= bytes;
-        }
+        const Colour colour = color_by(meter, profile.type, bytes, incoming, in);
         count(policers, index, colour, bytes);
         return {tokens_of(meter, profile.fast), colour};
-    }
-
-    static void count(Policers& policers, std::uint16_t index, Colour colour, std::uint32_t bytes) noexcept {
-        PolicerState& state = policers.states[index];
-        ExceedCounts& exceeds = policers.exceeds[index];
-        const bool green = colour == Colour::green;
-        (green ? state.conform_packets : colour == Colour::yellow ? exceeds.packets : state.violate_packets).add(1);
-        (green ? state.conform_bytes : colour == Colour::yellow ? exceeds.bytes : state.violate_bytes).add(bytes);
     }
 
     Policers& policers_;

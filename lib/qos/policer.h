@@ -72,6 +72,7 @@ struct alignas(base::kCacheLine) PolicerProfile {
     // The second line: not for packets that are green by the first comparison.
     MeterType type = MeterType::single;
     bool colour_aware = false;
+    bool per_session = false;               // each session has a bucket of its own (session_meter.h)
     std::array<ColourAction, 3> actions{};  // by colour
     std::uint64_t rate_bps = 0;
     std::uint64_t burst_bytes = 0;

@@ -42,6 +42,33 @@ const WrongFile kWrongQos[] = {
      "f.yaml:3:46: error: qos.policers[0].red: 'remark' is not known; allowed: pass, drop, or {dscp: NAME}\n"},
     {kPort, "qos: {policers: [{name: p, rate: 1Mbit, shared: yes}]}\n",
      "f.yaml:3:49: error: qos.policers[0].shared: 'yes' is not a boolean; allowed: true | false\n"},
+    {kPort, "qos: {policers: [{name: p, rate: 1Mbit, shared: true, per_session: true}]}\n",
+     "f.yaml:3:68: error: qos.policers[0].per_session: one bucket for all, or one for each session; allowed: `shared` "
+     "or this\n"},
+    {kPort, "qos: {policers: [{name: p, rate: 1Mbit, per_session: true}], classes: [{name: c, policer: p}]}\n",
+     "f.yaml:3:91: error: qos.classes[0].policer: has a bucket for each session, but a session's packets may be of "
+     "several classes; allowed: on tenants with sessions and on rules of stateful lists\n"},
+    {kPort,
+     "qos: {policers: [{name: p, rate: 1Mbit, per_session: true}]}\n"
+     "interfaces: [{port: wan, policer: {out: p}}]\n",
+     "f.yaml:4:41: error: interfaces[0].policer.out: has a bucket for each session, but a session's packets come and "
+     "leave by several interfaces; allowed: on tenants with sessions and on rules of stateful lists\n"},
+    {kPort,
+     "qos: {policers: [{name: p, rate: 1Mbit, per_session: true}]}\n"
+     "acl: [{name: a, rules: [{action: permit, proto: tcp}, {action: permit, policer: p}]}]\n",
+     "f.yaml:4:81: error: acl[0].rules[1].policer: has a bucket for each session, but the list judges packets by "
+     "themselves; allowed: in a list with `stateful: true`\n"},
+    {kPort,
+     "qos: {policers: [{name: p, rate: 1Mbit, per_session: true}]}\n"
+     "tenants: [{name: red, id: 1, match: [{port: wan}], policer: {out: p}}]\n",
+     "f.yaml:4:61: error: tenants[0].policer: policer 'p' has a bucket for each session, and tenant 'red' keeps none; "
+     "allowed: with `sessions: track` or `cache`\n"},
+    {kPort,
+     "qos: {policers: [{name: p, rate: 1Mbit, per_session: true}]}\n"
+     "defaults: {tenant: {policer: {in: p}}}\n"
+     "tenants: [{name: red, id: 1, match: [{port: wan}]}, {name: blue, id: 2, sessions: cache}]\n",
+     "f.yaml:5:11: error: tenants[0]: policer 'p' has a bucket for each session, and tenant 'red' keeps none; allowed: "
+     "with `sessions: track` or `cache`\n"},
     {kPort, "qos: {classes: [{name: a, dscp: ef}, {name: b, dscp: 46}]}\n",
      "f.yaml:3:54: error: qos.classes[1].dscp: stands for class 'a' already\n"},
     {kPort, "qos: {classes: [{name: a, pcp: 8}]}\n",
@@ -130,6 +157,28 @@ acl:
     CHECK(rule.traffic_class == 1u);
     CHECK(rule.policer == 1u);
     CHECK(rule.next_hop->address == net::parse_address("192.0.2.9")->address);
+}
+
+TEST_CASE("config: policers with a bucket for each session stand on tenants and on rules of stateful lists",
+          "[config]") {
+    const auto result = config::load_text(std::string(kPort) + R"(
+qos:
+  policers:
+    - {name: each, rate: 1Mbit, per_session: true}
+    - {name: own, rate: 1Mbit}
+acl:
+  - {name: l, stateful: true, rules: [{action: permit, policer: each}]}
+  - {name: stateless, rules: [{action: permit, policer: own}]}
+tenants:
+  - {name: red, id: 1, match: [{port: wan}], acl: l, policer: {in: each, out: own}}
+  - {name: blue, id: 2, sessions: cache, policer: {in: own, out: each}}
+)",
+                                          "f.yaml");
+    REQUIRE(result.config.has_value());
+    CHECK(result.config->policers[0].per_session);
+    CHECK_FALSE(result.config->policers[1].per_session);
+    CHECK(result.config->acls[0].rules[0].policer == 0u);
+    CHECK(result.config->tenants[1].policer_out == 0u);
 }
 
 TEST_CASE("config: a bucket that no full frame fits into is warned of", "[config]") {

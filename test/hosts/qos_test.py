@@ -129,6 +129,27 @@ class Rates(FourHosts):
                 self.assertEqual((after["attached_to"], after["name"], after["rate_bps"]), ("tenant", "red", RATE))
 
 
+class Sessions(Rates):
+    """Each of red's sessions has the rate for itself, so n of them have n times as much."""
+
+    @classmethod
+    def config(cls):
+        config = super().config()
+        config["qos"]["policers"][0].update(rate=f"{RATE // 4}bit", burst="512KiB", per_session=True)
+        return config
+
+    def test_a_policed_tenant_has_its_rate_and_the_other_is_not_disturbed(self):
+        for flows in (1, 2, 4):
+            with self.subTest(flows=flows):
+                load = self.load(0, flows * RATE // 2, flows)
+                time.sleep(2)
+                policed, = self.rates((1,), 5)
+                self.output(load)
+                self.assertLess(abs(policed - flows * RATE / 4), 0.03 * flows * RATE / 4)
+        stats = self.cachewire.ask("/cachewire/qos/stats,half")["0"]
+        self.assertEqual((stats["per_session"], stats["rate_bps"]), (1, RATE // 4))
+
+
 class TwoWorkers(Rates):
     """The same rate with the flows spread over two workers."""
 

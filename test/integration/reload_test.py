@@ -143,6 +143,26 @@ class Reload(Reloading):
         self.assertRegex(result.stdout, rf"= tx \d+ \+ dropped {dropped} \+ punted 0 \+ consumed 0 \+ held 0, unaccounted 0")
         self.assertNotIn("not returned to their pool", result.stderr)
 
+    def test_a_reload_gives_sessions_buckets_of_their_own(self):
+        def change(config):
+            config["tenants"][0].update(sessions="cache")
+        with self.running(change) as (cachewire, config):
+            before = cachewire.ask("/cachewire/memory")["sessions"]
+            config["qos"] = {"policers": [{"name": "each", "rate": "8kbit", "burst": "2000B", "per_session": True}]}
+            config["tenants"][0]["policer"] = {"in": "each"}
+            self.reload(cachewire, config)
+            self.assertGreaterEqual(cachewire.ask("/cachewire/memory")["sessions"]["bytes"], before["bytes"] + 32 * before["capacity"])
+            # Each session has its burst of some frames, and many times the rate comes.
+            cachewire.wait("violations of all sessions", lambda c: c.ask("/cachewire/qos/stats")["0"]["violate_packets"] > 100 * before["active"])
+            stats = cachewire.ask("/cachewire/qos/stats")["0"]
+            self.assertEqual((stats["per_session"], stats["rate_bps"]), (1, 8000))
+            self.assertGreater(stats["conform_bytes"], before["active"] * 2000 * 0.8)
+            del config["tenants"][0]["policer"]
+            del config["qos"]
+            self.reload(cachewire, config)
+            self.assertEqual(cachewire.ask("/cachewire/qos/stats"), {})
+            self.assertEqual(cachewire.ask("/cachewire/ledger")["unaccounted"], 0)
+
     def test_reloads_of_every_kind_at_full_rate_lose_nothing(self):
         self.lose_nothing(1)
 

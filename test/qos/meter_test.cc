@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "rfc_oracle.h"
 #include "support/catch.h"
 #include "support/random.h"
 #include "tsc.h"
@@ -16,59 +17,6 @@ namespace cachewire::qos {
 namespace {
 
 using test::kHz;
-
-// The RFCs' text: tokens come continuously, a packet has one colour.
-struct Oracle {
-    MeterType type;
-    bool aware;
-    double cir, cbs, eir, ebs;  // bytes
-    double tc, te, last_s;
-
-    Oracle(const PolicerProfile& profile, double now_s)
-        : type(profile.type),
-          aware(profile.colour_aware),
-          cir(static_cast<double>(profile.rate_bps) / 8),
-          cbs(static_cast<double>(profile.burst_bytes)),
-          eir(static_cast<double>(profile.excess_rate_bps) / 8),
-          ebs(static_cast<double>(profile.excess_burst_bytes)),
-          tc(cbs),
-          te(ebs),
-          last_s(now_s) {}
-
-    void refill(double now_s) {
-        const double elapsed = now_s - last_s;
-        last_s = now_s;
-        tc += elapsed * cir;
-        if (type == MeterType::srtcm_2697) {
-            te += std::max(0.0, tc - cbs);
-        } else {
-            te += elapsed * eir;
-        }
-        tc = std::min(tc, cbs);
-        te = std::min(te, ebs);
-    }
-
-    Colour colour(double now_s, double bytes, Colour incoming) {
-        refill(now_s);
-        if (!aware) incoming = Colour::green;
-        if (type == MeterType::trtcm_2698) {
-            if (incoming == Colour::red || te < bytes) return Colour::red;
-            te -= bytes;
-            if (incoming == Colour::yellow || tc < bytes) return Colour::yellow;
-            tc -= bytes;
-            return Colour::green;
-        }
-        if (incoming == Colour::green && tc >= bytes) {
-            tc -= bytes;
-            return Colour::green;
-        }
-        if (incoming != Colour::red && te >= bytes) {
-            te -= bytes;
-            return Colour::yellow;
-        }
-        return Colour::red;
-    }
-};
 
 struct Totals {
     std::array<double, 3> bytes{};
@@ -121,7 +69,7 @@ TEST_CASE("qos: two-bucket policers colour as the RFCs do, within 1 % of the tra
             Policers policers(1);
             const std::uint64_t start = 123'456'789'012'345;
             std::uint64_t now = start;
-            Oracle oracle(profile, 0);
+            RfcOracle oracle(profile, 0);
             std::uniform_int_distribution<std::uint32_t> lengths(60, 1514);
             std::exponential_distribution<double> gaps(1.0);
             std::discrete_distribution<unsigned> colours({6, 3, 1});
