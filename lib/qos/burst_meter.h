@@ -6,8 +6,9 @@
 // bucket: 20 instructions less a packet again. One meter at work at a time: two would each spend the other's tokens.
 //
 // What the comparison leaves over is coloured by color_rest(), by the RFCs: packets that are not green, all of a
-// colour-aware policer, and those for which credit has to be taken from a bucket that lcores share. But for one rate on
-// one lcore: that has nothing to try, and its red packets are counted at once (21 -> 11 cycles each, bench qos).
+// colour-aware policer, and those for which credit has to be taken from a bucket that lcores share. But for one rate:
+// on one lcore that has nothing to try, and over several nothing once a try has failed in this burst. Its red packets
+// are counted at once (21 -> 11 cycles each, bench qos).
 //
 // Lines touched: one a bucket (PolicerState) and a profile, once a burst where its packets stand together; a packet
 // that exceeds touches the line of its ExceedCounts.
@@ -76,8 +77,8 @@ class BurstMeter {
         const std::uint32_t l2_length = frame_length > least_bytes_ ? frame_length : least_bytes_;
         const std::uint32_t bytes = count_l3_ ? l3_length : l2_length + delta_;
         if (tokens_ < bytes) {
-            // Of one rate, and one lcore: the bucket is filled, and nothing else could have credit.
-            if (only_red_) {
+            const std::uint64_t lacking = bytes - tokens_;
+            if (lacking >= red_from_) {
                 PolicerState& state = policers_.states[index];
                 state.violate_packets.add(1);
                 state.violate_bytes.add(bytes);
@@ -86,6 +87,7 @@ class BurstMeter {
             const Rest rest = color_rest(policers_, profiles_[index], index, opened_ - tokens_, now_tsc_, bytes,
                                          profiles_[index].colour_aware ? incoming() : Colour::green);
             opened_ = tokens_ = rest.tokens;
+            if (rest.colour == Colour::red) red_from_ = red_from(profiles_[index], lacking);
             return rest.colour;
         }
         tokens_ -= bytes;
@@ -100,6 +102,7 @@ class BurstMeter {
     }
 
   private:
+    static constexpr std::uint64_t kNeverRed = ~std::uint64_t{0};
     struct Rest {
         std::uint64_t tokens;
         Colour colour;
@@ -134,7 +137,7 @@ class BurstMeter {
         least_bytes_ = profile.least_bytes;
         delta_ = static_cast<std::uint32_t>(std::int32_t{profile.accounting_delta});
         count_l3_ = profile.count_l3;
-        only_red_ = profile.type == MeterType::single && policers_.shared == nullptr;
+        red_from_ = profile.type == MeterType::single && policers_.shared == nullptr ? 0 : kNeverRed;
     }
 
     [[gnu::always_inline]] void close() noexcept {
@@ -144,6 +147,13 @@ class BurstMeter {
         PolicerState& state = policers_.states[index_];
         state.conform_packets.add(packets_);
         state.conform_bytes.add(bytes_);
+    }
+
+    // Of a single rate, that could not get so much: others only take from a shared bucket, and it is filled by the time
+    // stamp that a burst has once. Where it has less than half a chunk nobody gets anything (SharedBuckets::take).
+    static std::uint64_t red_from(const PolicerProfile& profile, std::uint64_t lacking) noexcept {
+        if (profile.type != MeterType::single) return kNeverRed;
+        return lacking <= profile.shared[0].chunk_bytes / 2 ? 0 : lacking;
     }
 
     [[gnu::noinline]] static void void_old_credit(rte_meter_trtcm& meter, const PolicerProfile& profile,
@@ -187,7 +197,8 @@ class BurstMeter {
     std::uint16_t index_ = kNone;
     std::uint64_t tokens_ = 0, opened_ = 0, packets_ = 0, bytes_ = 0;
     std::uint32_t least_bytes_ = 0, delta_ = 0;
-    bool count_l3_ = false, only_red_ = false;
+    std::uint64_t red_from_ = kNeverRed;  // what lacks this many bytes is red, and there is nothing to be tried
+    bool count_l3_ = false;
 };
 
 // One packet alone.

@@ -2,8 +2,10 @@
 // One rate over 1, 2 and 4 lcores: threads of their own, and a clock that is the test's.
 #include "qos/shared_bucket.h"
 
+#include <array>
 #include <barrier>
 #include <cmath>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -170,6 +172,38 @@ TEST_CASE("qos: credit of a shared rate is exact from 8 kbit/s to 1 Tbit/s", "[q
         const double ideal = static_cast<double>(now - start) / kHz * static_cast<double>(rate) / 8;
         INFO(rate << " bit/s: " << taken << " of " << ideal);
         CHECK(std::abs(static_cast<double>(taken) - ideal) <= 0.005 * ideal + 1514);
+    }
+}
+
+// A burst remembers that there was no credit; packets one by one ask each time.
+TEST_CASE("qos: packets of a burst get the colours that they get one by one", "[qos][shared]") {
+    auto engine = test::random_engine();
+    for (const std::uint64_t burst : {2'000ull, 24'288ull, 100'000ull, 10'000'000ull}) {
+        const PolicerProfile profile =
+            make_profile({.name = "shared", .rate_bps = 100'000'000, .burst_bytes = burst}, kHz);
+        SharedBuckets together(1), apart(1);
+        Policers bursts(1), single(1);
+        bursts.shared = &together;
+        single.shared = &apart;
+        std::uniform_int_distribution<std::uint32_t> lengths(60, 1514);
+        std::exponential_distribution<double> gaps(1 / (32 * 787 * 8 / 300e6));  // three times the rate
+        std::uint64_t now = 1000 * kHz;
+        std::array<unsigned, 3> colours{};
+        for (unsigned n = 0; n < 5'000; ++n) {
+            now += static_cast<std::uint64_t>(gaps(engine) * static_cast<double>(kHz));
+            BurstMeter meter(bursts, &profile, now);
+            for (unsigned i = 0; i < 32; ++i) {
+                const std::uint32_t length = lengths(engine);
+                const Colour colour = meter.police(0, length, 0);
+                ++colours[static_cast<unsigned>(colour)];
+                INFO("burst size " << burst << ", burst " << n << ", packet " << i);
+                REQUIRE(colour == police(single, 0, &profile, now, length, 0));
+            }
+        }
+        CHECK(colours[0] > 1000);
+        CHECK(colours[2] > 1000);
+        CHECK(bursts.states[0].violate_bytes.read() == single.states[0].violate_bytes.read());
+        CHECK(bursts.states[0].conform_packets.read() == single.states[0].conform_packets.read());
     }
 }
 
