@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "app/plan.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -54,10 +55,16 @@ std::string ranges(const std::set<unsigned>& numbers) {
 }
 
 std::string eal_lcores_of(const topology::Plan& plan) {
-    std::string text = fmt::format("0@{}", plan.main);
-    for (std::size_t w = 0; w < plan.workers.size(); ++w) text += fmt::format(",{}@{}", w + 1, plan.workers[w]);
-    if (plan.scheduler) text += fmt::format(",{}@{}", plan.workers.size() + 1, *plan.scheduler);
+    std::string text = fmt::format("{}@{}", plan.main_id, plan.main);
+    for (std::size_t w = 0; w < plan.workers.size(); ++w)
+        text += fmt::format(",{}@{}", plan.worker_ids[w], plan.workers[w]);
+    if (plan.scheduler) text += fmt::format(",{}@{}", plan.scheduler_id, *plan.scheduler);
     return text;
+}
+
+// EAL's own choice is the lowest number.
+bool is_main_by_itself(const topology::Plan& plan) {
+    return std::all_of(plan.worker_ids.begin(), plan.worker_ids.end(), [&](unsigned id) { return plan.main_id < id; });
 }
 
 // A line a node: each core in brackets, its CPUs in it, what runs there behind the CPU.
@@ -66,7 +73,7 @@ std::string picture(const Topology& machine, const std::vector<topology::PortPla
     std::map<unsigned, std::string> runs;
     for (std::size_t w = 0; w < plan.workers.size(); ++w) {
         std::string& text = runs[plan.workers[w]];
-        text += (text.empty() ? "=w" : "+w") + std::to_string(w + 1);
+        text += (text.empty() ? "=w" : "+w") + std::to_string(plan.worker_ids[w]);
     }
     if (plan.scheduler) runs[*plan.scheduler] += runs[*plan.scheduler].empty() ? "=scheduler" : "+scheduler";
     runs[plan.main] += runs[plan.main].empty() ? "=main" : "+main";
@@ -92,19 +99,23 @@ std::string scheduler_text(const std::vector<topology::PortPlace>& ports, const 
     std::string names;
     for (const auto& port : ports)
         if (port.scheduled) names += (names.empty() ? "" : ", ") + port.name;
-    return fmt::format("lcore {}: the scheduler of {}\n", plan.workers.size() + 1, names);
+    return fmt::format("lcore {}: the scheduler of {}\n", plan.scheduler_id, names);
 }
 
 Json to_json(const Topology& machine, const topology::Plan& plan) {
-    const auto lcore = [&](std::size_t id, unsigned os) {
+    const auto lcore = [&](unsigned id, unsigned os) {
         const Cpu* cpu = machine.find(os);
         return Json{{"lcore", id}, {"cpu", cpu->os}, {"core", cpu->core}, {"node", cpu->node}};
     };
     Json workers = Json::array();
-    for (std::size_t w = 0; w < plan.workers.size(); ++w) workers.push_back(lcore(w + 1, plan.workers[w]));
-    Json answer = {{"topology", machine.source}, {"main", {{"lcore", 0}, {"cpu", plan.main}}}, {"workers", workers}};
-    if (plan.scheduler) answer["scheduler"] = lcore(plan.workers.size() + 1, *plan.scheduler);
+    for (std::size_t w = 0; w < plan.workers.size(); ++w) workers.push_back(lcore(plan.worker_ids[w], plan.workers[w]));
+    Json answer = {
+        {"topology", machine.source}, {"main", {{"lcore", plan.main_id}, {"cpu", plan.main}}}, {"workers", workers}};
+    if (plan.scheduler) answer["scheduler"] = lcore(plan.scheduler_id, *plan.scheduler);
     answer["eal"] = {"--lcores", eal_lcores_of(plan)};
+    if (!is_main_by_itself(plan))
+        for (const std::string& word : {std::string("--main-lcore"), std::to_string(plan.main_id)})
+            answer["eal"].push_back(word);
     answer["costs"] = plan.costs;
     return answer;
 }
@@ -141,7 +152,8 @@ int run_plan(const PlanArguments& arguments) {
     const Topology machine =
         arguments.topology.empty() ? topology::read_machine() : topology::read_xml(arguments.topology);
     const auto ports = port_places(config, arguments.topology);
-    const topology::Plan plan = topology::place(machine, ports, static_cast<unsigned>(config.workers.lcores.size()));
+    const topology::Plan plan =
+        topology::place(machine, ports, static_cast<unsigned>(config.workers.lcores.size()), config.workers.lcores);
     if (plan.workers.empty()) throw base::MachineError(plan.costs.at(0));
     std::optional<Job> job;
     if (!arguments.rate.empty()) job = job_of(config, arguments);
@@ -155,8 +167,10 @@ int run_plan(const PlanArguments& arguments) {
             cores.insert(cpu.core);
             online.insert(cpu.os);
         }
-        fmt::print("{}: CPUs {}, {} cores\n{}EAL: --lcores '{}'\n{}", machine.source, ranges(online), cores.size(),
-                   picture(machine, ports, plan), eal_lcores_of(plan), scheduler_text(ports, plan));
+        fmt::print("{}: CPUs {}, {} cores\n{}EAL: --lcores '{}'{}\n{}", machine.source, ranges(online), cores.size(),
+                   picture(machine, ports, plan), eal_lcores_of(plan),
+                   is_main_by_itself(plan) ? "" : fmt::format(" --main-lcore {}", plan.main_id),
+                   scheduler_text(ports, plan));
         for (const std::string& cost : plan.costs) fmt::print("costs: {}\n", cost);
         if (job) fmt::print("{}", to_text(*job, size_up(*job)));
     }

@@ -79,9 +79,23 @@ std::optional<unsigned> take_scheduler(std::vector<const Cpu*>& all, const std::
     return os;
 }
 
+void number_lcores(Plan& plan, const std::vector<unsigned>& ids) {
+    plan.worker_ids = ids;
+    for (unsigned id = 1; plan.worker_ids.size() < plan.workers.size(); ++id) plan.worker_ids.push_back(id);
+    std::set<unsigned> taken(plan.worker_ids.begin(), plan.worker_ids.end());
+    const auto lowest = [&taken] {
+        unsigned id = 0;
+        while (!taken.insert(id).second) ++id;
+        return id;
+    };
+    plan.main_id = lowest();
+    if (plan.scheduler) plan.scheduler_id = lowest();
+}
+
 }  // namespace
 
-Plan place(const Topology& topology, const std::vector<PortPlace>& ports, unsigned workers) {
+Plan place(const Topology& topology, const std::vector<PortPlace>& ports, unsigned workers,
+           const std::vector<unsigned>& ids) {
     const std::set<unsigned> nodes = port_nodes(ports);
     const std::vector<const Cpu*> order = by_merit(topology, nodes);
     Plan plan;
@@ -111,9 +125,10 @@ Plan place(const Topology& topology, const std::vector<PortPlace>& ports, unsign
     all.insert(all.end(), rest.begin(), rest.end());
     if (schedules) plan.scheduler = take_scheduler(all, ports, workers).value_or(main->os);
     for (unsigned w = 0; w < workers; ++w) plan.workers.push_back(all.empty() ? main->os : all[w % all.size()]->os);
-    std::vector<Lcore> lcores = {{0, {plan.main}, true}};
-    for (unsigned w = 0; w < workers; ++w) lcores.push_back({w + 1, {plan.workers[w]}, false});
-    if (plan.scheduler) lcores.push_back({workers + 1, {*plan.scheduler}, false, true});
+    number_lcores(plan, ids);
+    std::vector<Lcore> lcores = {{plan.main_id, {plan.main}, true}};
+    for (unsigned w = 0; w < workers; ++w) lcores.push_back({plan.worker_ids[w], {plan.workers[w]}, false});
+    if (plan.scheduler) lcores.push_back({plan.scheduler_id, {*plan.scheduler}, false, true});
     plan.costs = costs_of(topology, ports, lcores);
     return plan;
 }

@@ -20,13 +20,18 @@ struct PortPlace {
 struct Plan {
     unsigned main = 0;                  // CPU
     std::vector<unsigned> workers;      // CPU of each
-    std::optional<unsigned> scheduler;  // CPU; the lcore behind the last worker's, where a port is scheduled
-    std::vector<std::string> costs;     // sentences; empty: nothing to complain about
+    std::optional<unsigned> scheduler;  // CPU, where a port is scheduled
+    // The numbers of their lcores, as EAL is to be told.
+    unsigned main_id = 0, scheduler_id = 0;
+    std::vector<unsigned> worker_ids;
+    std::vector<std::string> costs;  // sentences; empty: nothing to complain about
 };
 
 // `workers` 0: as many as there are whole cores for on the ports' nodes, one less if a port is scheduled, and one at
-// least.
-Plan place(const Topology& topology, const std::vector<PortPlace>& ports, unsigned workers);
+// least. `ids`: the workers' lcores where the file names them, as many as `workers`; empty: from 1 on. The main one and
+// the scheduler's are the lowest numbers that are left.
+Plan place(const Topology& topology, const std::vector<PortPlace>& ports, unsigned workers,
+           const std::vector<unsigned>& ids = {});
 
 // What an arrangement costs; `cpus` of an lcore: those it may run on.
 struct Lcore {

@@ -288,6 +288,20 @@ class Plan(harness.Case):
         self.assertEqual(result.status, 0, result)
         self.assertNotIn("scheduler", json.loads(self.plan("{}", "--json").stdout))
 
+    def test_lcores_have_the_numbers_that_the_file_gives_them(self):
+        for lcores, main in (("3,5", "0@"), ("0,3", "1@")):
+            result = self.plan(f"{{lcores: \"{lcores}\", placement: ignore}}", "--json", more="interfaces: [{port: a, addresses: [10.0.0.1/24]}]\n")
+            self.assertEqual(result.status, 0, result)
+            plan = json.loads(result.stdout)
+            self.assertEqual(",".join(str(w["lcore"]) for w in plan["workers"]), lcores)
+            self.assertTrue(plan["eal"][1].startswith(main), plan)
+            # And a start takes them.
+            path = os.path.join(self.folder(), "d.yaml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(f"version: 1\nworkers: {{lcores: \"{lcores}\", placement: ignore}}\nports: [{{name: a, device: net_null0}}]\ninterfaces: [{{port: a, addresses: [10.0.0.1/24]}}]\n")
+            result = harness.run(*plan["eal"], "--no-huge", "-m", "512", "--file-prefix", f"cwnum{os.getpid()}", "--", "--config", path, "--duration", "1")
+            self.assertEqual(result.status, 0, result)
+
     def test_strict_is_refused_where_lcores_would_share(self):
         many = f"{{lcores: \"1-{4 * os.cpu_count()}\", placement: strict}}"
         result = self.plan(many)

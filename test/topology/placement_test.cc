@@ -168,6 +168,25 @@ TEST_CASE("placement: a scheduled port's lcore has a core of its own, on that po
     CHECK(plan.costs[0].find("the scheduler's lcore 2") != std::string::npos);
 }
 
+TEST_CASE("placement: lcores have the numbers that the file gives them, others what is left", "[topology]") {
+    const Topology machine = synthetic("node:1 core:6 pu:1");
+    auto plan = place(machine, {{"wan", {}, true}}, 2, {3, 5});
+    CHECK(plan.main_id == 0);
+    CHECK(plan.worker_ids == Cpus{3, 5});
+    CHECK(plan.scheduler_id == 1);
+    CHECK(plan.workers == Cpus{1, 2});
+    plan = place(machine, {{"wan", {}, true}}, 3, {0, 1, 3});
+    CHECK(plan.main_id == 2);
+    CHECK(plan.scheduler_id == 4);
+    plan = place(machine, {{"wan", {}, true}}, 0);
+    CHECK(plan.main_id == 0);
+    CHECK(plan.worker_ids == Cpus{1, 2, 3, 4});
+    CHECK(plan.scheduler_id == 5);
+    const auto costs = place(synthetic("pu:1"), {}, 1, {7}).costs;
+    REQUIRE(costs.size() == 1);
+    CHECK(costs[0].find("main lcore 0 and lcore 7 share CPU 0") != std::string::npos);
+}
+
 TEST_CASE("placement: whatever the machine, no core twice while there are cores left", "[topology]") {
     for (const char* description : {"package:2 node:1 core:32 pu:2", "package:1 node:4 core:8 pu:2",
                                     "package:2 node:2 core:6 pu:1", "node:1 core:64 pu:4"}) {
