@@ -77,7 +77,7 @@ class BurstMeter {
         const std::uint32_t l2_length = frame_length > least_bytes_ ? frame_length : least_bytes_;
         const std::uint32_t bytes = count_l3_ ? l3_length : l2_length + delta_;
         if (tokens_ < bytes) {
-            const std::uint64_t lacking = bytes - tokens_;
+            const auto lacking = static_cast<std::uint32_t>(bytes - tokens_);
             if (lacking >= red_from_) {
                 PolicerState& state = policers_.states[index];
                 state.violate_packets.add(1);
@@ -102,7 +102,7 @@ class BurstMeter {
     }
 
   private:
-    static constexpr std::uint64_t kNeverRed = ~std::uint64_t{0};
+    static constexpr std::uint32_t kNeverRed = ~std::uint32_t{0};
     struct Rest {
         std::uint64_t tokens;
         Colour colour;
@@ -151,7 +151,7 @@ class BurstMeter {
 
     // Of a single rate, that could not get so much: others only take from a shared bucket, and it is filled by the time
     // stamp that a burst has once. Where it has less than half a chunk nobody gets anything (SharedBuckets::take).
-    static std::uint64_t red_from(const PolicerProfile& profile, std::uint64_t lacking) noexcept {
+    static std::uint32_t red_from(const PolicerProfile& profile, std::uint32_t lacking) noexcept {
         if (profile.type != MeterType::single) return kNeverRed;
         return lacking <= profile.shared[0].chunk_bytes / 2 ? 0 : lacking;
     }
@@ -197,7 +197,7 @@ class BurstMeter {
     std::uint16_t index_ = kNone;
     std::uint64_t tokens_ = 0, opened_ = 0, packets_ = 0, bytes_ = 0;
     std::uint32_t least_bytes_ = 0, delta_ = 0;
-    std::uint64_t red_from_ = kNeverRed;  // what lacks this many bytes is red, and there is nothing to be tried
+    std::uint32_t red_from_ = kNeverRed;  // what lacks this many bytes is red, and there is nothing to be tried
     bool count_l3_ = false;
 };
 
