@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What does policing cost? The QoS stage over bursts of 32 packets of one tenant against rte_meter's own call for each
-// of these packets, all under the rate and all over it; and one rate over two lcores against the same on one.
+// of these packets, all under the rate and all over it; one rate over two lcores against the same on one; and a bucket
+// for each session, where each packet's is another one.
 #include <array>
 #include <atomic>
 #include <stdexcept>
@@ -27,13 +28,22 @@ std::uint32_t length_of(unsigned packet) { return 60 + packet * 2654435761u % 14
 
 class Arm {
   public:
-    Arm(std::uint64_t rate_bps, std::uint64_t burst_bytes, qos::SharedBuckets* shared = nullptr)
-        : worker_(std::make_unique<pipeline::WorkerState>()) {
+    // `sessions`: each has a bucket of its own; 0: the tenant has one.
+    Arm(std::uint64_t rate_bps, std::uint64_t burst_bytes, qos::SharedBuckets* shared = nullptr,
+        std::uint32_t sessions = 0)
+        : worker_(std::make_unique<pipeline::WorkerState>()), sessions_(sessions) {
         worker_->policers = qos::Policers(1);
         worker_->policers.shared = shared;
         snapshot_.policers.push_back(
             qos::make_profile({.name = "bench", .rate_bps = rate_bps, .burst_bytes = burst_bytes}));
         snapshot_.policer_places = 1u << static_cast<unsigned>(pipeline::PolicerPlace::tenant_in);
+        if (sessions != 0) {
+            constexpr auto kPlace = pipeline::PolicerPlace::tenant_in;
+            worker_->sessions = std::make_unique<session::Table>(sessions, -1, base::tsc_hz(), session::Timeouts{});
+            worker_->sessions->make_beside(pipeline::beside_of(kPlace));
+            snapshot_.policers[0].per_session = true;
+            snapshot_.session_policer_places = snapshot_.policer_places;
+        }
         snapshot_.tenants.resize(2);
         snapshot_.tenants[1].policer_in = 0;
         meter_ = {base::now_tsc(), burst_bytes, 0};
@@ -82,6 +92,7 @@ class Arm {
         const auto fill = [&](pipeline::Lane& lane, net::FlowKey&) {
             lane.tenant = 1;
             lane.frame_length = length_of(at_++);
+            lane.session = sessions_ == 0 ? pipeline::kNoSession : at_ * 2654435761u % sessions_;
         };
         return time_bursts(burst, kBursts, kBurst, fill, [&](std::uint64_t now) { work(burst, now); });
     }
@@ -89,6 +100,7 @@ class Arm {
     std::unique_ptr<pipeline::WorkerState> worker_;
     pipeline::Snapshot snapshot_;
     rte_meter_srtcm meter_{};
+    std::uint32_t sessions_;
     unsigned at_ = 0;
     std::uint64_t green_ = 0;
 };
@@ -152,6 +164,13 @@ std::vector<Result> qos(const Options& options) {
         print_table(fmt::format("qos: one rate over two lcores, {}", what), shares);
         all.insert(all.end(), shares.begin(), shares.end());
     }
+    Arm tenant(kWide, kWideBurst), few(kWide, kWideBurst, nullptr, 1000), many(kWide, kWideBurst, nullptr, 1u << 20);
+    const auto sessions = measure({{"stage, the tenant's bucket", [&] { return tenant.stage(); }},
+                                   {"stage, of 1 k sessions", [&] { return few.stage(); }},
+                                   {"stage, of 1 M sessions", [&] { return many.stage(); }}},
+                                  pairs);
+    print_table("qos: a bucket for each session, under the rate", sessions);
+    all.insert(all.end(), sessions.begin(), sessions.end());
     const auto scheduled = scheduling(options);
     all.insert(all.end(), scheduled.begin(), scheduled.end());
     return all;
