@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <rte_lcore.h>
 #include <rte_version.h>
 #include <unistd.h>
