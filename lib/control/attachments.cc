@@ -47,6 +47,7 @@ void fill_attachments(const config::Config& config, std::size_t port_index, Regi
     if (port.untagged.tenant == pipeline::kNoTenant && !port.wildcards.empty() &&
         port.wildcards.back().outer == kAnyVlan)
         port.untagged = port.wildcards.back().attachment;
+    port.by_vlan = pipeline::attachments_by_vlan(port);
 }
 
 }  // namespace cachewire::control

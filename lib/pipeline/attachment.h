@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "pipeline/snapshot.h"
 
@@ -27,6 +28,17 @@ inline Attachment find_attachment(const Port& port, std::uint16_t outer, std::ui
         if (wildcard.outer == outer || wildcard.outer == kAnyVlan) return wildcard.attachment;
     }
     return {};
+}
+
+inline constexpr unsigned kVlanIds = 4096;
+
+// For Port::by_vlan. A port without tagged interfaces or matches needs none.
+inline std::vector<Attachment> attachments_by_vlan(const Port& port) {
+    std::vector<Attachment> all;
+    if (port.tagged.empty() && port.wildcards.empty()) return all;
+    all.reserve(kVlanIds);
+    for (std::uint16_t vlan = 0; vlan < kVlanIds; ++vlan) all.push_back(find_attachment(port, vlan, 0));
+    return all;
 }
 
 }  // namespace cachewire::pipeline

@@ -76,6 +76,9 @@ struct Port {
     Attachment untagged;
     std::vector<TaggedAttachment> tagged;     // sorted by (outer, inner)
     std::vector<TaggedAttachment> wildcards;  // by specificity: match port + vlan with any inner; outer 0xffff: any
+    // By VLAN ID, what the two above say of a frame with one tag: one line for each 16 neighboring IDs in use instead of
+    // a search. Empty, or kVlanIds long (attachment.h).
+    std::vector<Attachment> by_vlan;
 };
 
 inline constexpr std::uint8_t kMaxClasses = 65;  // slots; slot 0 is no class

@@ -116,6 +116,7 @@ TEST_CASE("parse: tags lead to the most specific attachment", "[parse]") {
 TEST_CASE("parse: a port that belongs to nobody passes nothing, whatever the type", "[parse]") {
     pipeline::Port port = test::parse_port();
     port.untagged = {};
+    port.by_vlan = pipeline::attachments_by_vlan(port);
     test::check_drops({{"untagged", untagged(), DropReason::no_tenant},
                        {"priority tag", udp_after(PacketBuilder().eth().vlan(0)), DropReason::no_tenant},
                        {"ARP", PacketBuilder().eth().ether_type(0x0806).payload(46).bytes(), DropReason::no_tenant},
@@ -124,6 +125,7 @@ TEST_CASE("parse: a port that belongs to nobody passes nothing, whatever the typ
     port.untagged = {1, pipeline::kNoInterface};
     test::check_drops({{"untagged", untagged(), DropReason::no_interface}}, port);
     port.wildcards = {{pipeline::kAnyVlan, 0, {9, 90}}};
+    port.by_vlan = pipeline::attachments_by_vlan(port);
     CHECK(test::parse(udp_after(PacketBuilder().eth().vlan(3000)), port).parsed.tenant == 9);
     CHECK(test::parse(udp_after(PacketBuilder().eth().vlan(100).vlan(9)), port).parsed.tenant == 9);
 }

@@ -26,6 +26,7 @@ inline pipeline::Port parse_port() {
     port.untagged = {1, 10};
     port.tagged = {{100, 0, {2, 20}}, {100, 7, {3, 30}}, {101, 0, {4, pipeline::kNoInterface}}};
     port.wildcards = {{100, 0, {5, 50}}, {200, 0, {6, 60}}};
+    port.by_vlan = pipeline::attachments_by_vlan(port);
     return port;
 }
 

@@ -8,7 +8,7 @@
 //   header line 0   everything of IPv4 up to the TCP flags lies in it; IPv6 and tags reach into line 1. Fetched
 //                   `prefetch_header` lanes ahead.
 //   lane and key    written, stay in L1.
-//   port            the snapshot's, one for the whole burst.
+//   port            the snapshot's, one for the whole burst; tagged packets read its table by VLAN ID, a line of it.
 #include "base/prefetch.h"
 #include "pipeline/parser.h"
 #include "pipeline/pipeline.h"
@@ -61,11 +61,9 @@ struct Parse {
         if (mbuf->data_len < length && mbuf->data_len < kHeaderBytes) [[unlikely]] {
             if (!pull_up(mbuf, std::min(length, kHeaderBytes))) return burst.drop(i, DropReason::headers_chained);
         }
-        // A device without tags or a complaint to report: the common packet's checksum is `good` or `unknown`.
         std::optional<DropReason> drop;
-        const bool quiet = (mbuf->ol_flags & (kStripped | RTE_MBUF_F_RX_IP_CKSUM_BAD)) == 0;
-        const auto checksum =
-            (mbuf->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_GOOD) != 0 ? IpChecksum::good : IpChecksum::unknown;
+        const bool quiet = is_quiet(*mbuf);
+        const auto checksum = quiet_checksum(*mbuf);
         if (!quiet || !parser::parse_plain_frame(rte_pktmbuf_mtod(mbuf, const std::uint8_t*), length, checksum, port,
                                                  seed, lane, burst.key(i), drop))
             drop = parse_rest(*mbuf, port, seed, burst, i);
@@ -86,8 +84,30 @@ struct Parse {
         return burst.drop(i, reason);
     }
 
+    // A device without tags or a complaint to report: the common packet's checksum is `good` or `unknown`.
+    static bool is_quiet(const rte_mbuf& mbuf) noexcept {
+        return (mbuf.ol_flags & (kStripped | RTE_MBUF_F_RX_IP_CKSUM_BAD)) == 0;
+    }
+
+    static IpChecksum::Value quiet_checksum(const rte_mbuf& mbuf) noexcept {
+        return (mbuf.ol_flags & RTE_MBUF_F_RX_IP_CKSUM_GOOD) != 0 ? IpChecksum::good : IpChecksum::unknown;
+    }
+
+    // Stands apart, so that untagged packets' instructions stay together.
     template <class Burst, class LaneIndex>
     [[gnu::noinline]] static std::optional<DropReason> parse_rest(const rte_mbuf& mbuf, const Port& port,
+                                                                  const net::HashSeed& seed, Burst& burst,
+                                                                  LaneIndex i) noexcept {
+        if (std::optional<DropReason> drop;
+            is_quiet(mbuf) &&
+            parser::parse_tagged_frame(rte_pktmbuf_mtod(&mbuf, const std::uint8_t*), mbuf.pkt_len, quiet_checksum(mbuf),
+                                       port, seed, burst.lane(i), burst.key(i), drop))
+            return drop;
+        return parse_rare(mbuf, port, seed, burst, i);
+    }
+
+    template <class Burst, class LaneIndex>
+    [[gnu::noinline]] static std::optional<DropReason> parse_rare(const rte_mbuf& mbuf, const Port& port,
                                                                   const net::HashSeed& seed, Burst& burst,
                                                                   LaneIndex i) noexcept {
         auto&& lane = burst.lane(i);
