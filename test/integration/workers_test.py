@@ -111,9 +111,9 @@ class Workers(harness.Case):
             last[number] = sequence
 
     def test_every_session_is_met_from_both_sides(self):
-        for workers in (1, 2, 4):
-            with self.subTest(workers=workers):
-                cachewire, (west, east) = self.start(workers)
+        for workers, metadata in ((1, "session"), (2, "session"), (4, "session"), (2, "mbuf_dynfield")):
+            with self.subTest(workers=workers, metadata=metadata):
+                cachewire, (west, east) = self.start(workers, pipeline={"metadata": metadata})
                 out = self.exchange(west, east, [forward_frame(n) for n in range(FLOWS)])
                 self.assertEqual(len(out), FLOWS)
                 back = self.exchange(east, west, [reverse_frame(n) for n in range(FLOWS)])
