@@ -2,6 +2,7 @@
 """One to four workers as a user starts them, on as many CPUs as there are: all sessions met from both sides, order inside each, the
 ledger, a worker that is stopped for two seconds, an idle one that sleeps. Frames are sent through TAP devices, at a pace that lcores
 which share a CPU can keep up with."""
+import contextlib
 import ctypes
 import json
 import os
@@ -201,14 +202,14 @@ class Workers(harness.Case):
         for wrong in ({"from": 1, "to": 1, "buckets": 1}, {"from": 1, "to": 9, "buckets": 1}, {"from": 1}, {"spread": 2}):
             self.assertFalse(cachewire.control(command="rebalance", **wrong)["ok"], wrong)
 
-    def test_a_worker_that_is_stopped_is_named_and_nothing_else_suffers(self):
-        cachewire, (west, east) = self.start(2)
-        self.exchange(west, east, [forward_frame(n) for n in range(200)])
+    @contextlib.contextmanager
+    def stopped(self, cachewire, lcore):
+        """The worker's thread stands still, the others go on."""
         threads = {}
         for thread in os.listdir(f"/proc/{cachewire.process.pid}/task"):
             with open(f"/proc/{cachewire.process.pid}/task/{thread}/comm", encoding="ascii") as file:
                 threads[file.read().strip()] = int(thread)
-        names = [name for name in threads if name in ("lcore-worker-2", "dpdk-worker2", "rte-worker-2")]
+        names = [name for name in threads if name in (f"lcore-worker-{lcore}", f"dpdk-worker{lcore}", f"rte-worker-{lcore}")]
         self.assertEqual(len(names), 1, threads)
         libc = ctypes.CDLL(None, use_errno=True)
         libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
@@ -217,6 +218,44 @@ class Workers(harness.Case):
         libc.ptrace(PTRACE_INTERRUPT, threads[names[0]], None, None)
         os.waitpid(threads[names[0]], 0x40000000)  # __WALL
         try:
+            yield
+        finally:
+            libc.ptrace(PTRACE_DETACH, threads[names[0]], None, None)
+
+    def test_a_move_waits_for_a_worker_that_is_stopped_and_so_do_reloads(self):
+        flows = 200
+        for lcore in (1, 2):
+            with self.subTest(lcore=lcore):
+                cachewire, (west, east) = self.start(2)
+                out = self.exchange(west, east, [forward_frame(n) for n in range(flows)])
+                with self.stopped(cachewire, lcore):
+                    answer = cachewire.control(command="rebalance", **{"from": 1, "to": 2, "buckets": 512})
+                    self.assertIn(f"it waits for the worker on lcore {lcore}, and goes on when that comes round", answer["error"])
+                    for number in range(flows):
+                        west.send(forward_frame(number, 1))
+                    self.assertIn(f"a rebalance waits for the worker on lcore {lcore}; nothing was applied", cachewire.control(command="reload")["error"])
+                    self.assertIn(f"the last move waits for the worker on lcore {lcore}", cachewire.control(command="rebalance")["error"])
+                    self.assert_closed(cachewire.ask("/cachewire/ledger"))
+                cachewire.wait("the move's end", lambda c: c.ask("/cachewire/worker/stats,2")["buckets"] == 512)
+                while len(out) < 2 * flows and (got := east.receive(10)):
+                    out += got
+                out += self.exchange(west, east, [forward_frame(n, 2) for n in range(flows)])
+                self.assertEqual(len(out), 3 * flows)
+                self.assert_in_order(out)
+                self.assertEqual(cachewire.ask("/cachewire/worker/stats,2")["sessions"], flows)
+                sessions = cachewire.ask("/cachewire/session/stats")
+                self.assertEqual((sessions["active"], sessions["created"]), (flows, flows))
+                drops = cachewire.ask("/cachewire/drops")
+                self.assertEqual(drops["total"], drops["multicast"])  # what Linux says on an interface of its own
+                self.assert_closed(cachewire.ask("/cachewire/ledger"))
+                self.assertTrue(cachewire.control(command="reload")["ok"])
+                self.assertTrue(cachewire.control(command="rebalance", **{"from": 2, "to": 1, "buckets": 512})["ok"])
+                self.assertEqual(cachewire.stop().status, 0)
+
+    def test_a_worker_that_is_stopped_is_named_and_nothing_else_suffers(self):
+        cachewire, (west, east) = self.start(2)
+        self.exchange(west, east, [forward_frame(n) for n in range(200)])
+        with self.stopped(cachewire, 2):
             for number in range(200):
                 west.send(forward_frame(number, 1))
             cachewire.wait("the watchdog", lambda c: "lcore 2 has not come round" in c.output()[1])
@@ -227,8 +266,6 @@ class Workers(harness.Case):
             self.assertFalse(refused["ok"])
             self.assertIn("lcore 2", refused["error"])
             self.assert_closed(cachewire.ask("/cachewire/ledger"))
-        finally:
-            libc.ptrace(PTRACE_DETACH, threads[names[0]], None, None)
         cachewire.wait("the end of it", lambda c: "lcore 2 comes round again after" in c.output()[1])
         ledger = cachewire.wait("empty rings", lambda c: (ledger := c.ask("/cachewire/ledger"))["held"] == 0 and ledger)
         self.assert_closed(ledger)
