@@ -20,6 +20,7 @@
 #include "app/stats_table.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/heap.h"
 #include "base/log.h"
 #include "config/load.h"
 #include "control/runtime.h"
@@ -107,6 +108,7 @@ void forward(const RunArguments& arguments, const config::Config& config) {
 int run(const RunArguments& arguments) {
     // Before EAL starts threads, which inherit it; and first, so that a signal never kills what could end well.
     control::Signals::block();
+    base::keep_freed_memory();
     const auto config = load(arguments.config);
     if (!config) return static_cast<int>(base::ExitStatus::configuration);
     const EalSources sources{config->eal, devices_of(*config), arguments.eal};
