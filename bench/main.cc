@@ -95,8 +95,9 @@ nlohmann::ordered_json run_one(const std::string& claim, std::vector<Result> (*f
 int run(int argc, char** argv) {
     CLI::App app{"Measures what cachewire claims; variants take turns in one process."};
     const Claims claims = {
-        {"acl", acl},   {"fib", fib},     {"flows", flows}, {"handoff", handoff},     {"layout", layout},
-        {"memo", memo}, {"noisy", noisy}, {"qos", qos},     {"scenarios", scenarios}, {"session", session}};
+        {"acl", acl},        {"fib", fib},     {"flows", flows}, {"handoff", handoff}, {"layout", layout},
+        {"memo", memo},      {"noisy", noisy}, {"qos", qos},     {"reload", reload},   {"scenarios", scenarios},
+        {"session", session}};
     Options options;
     std::string claim, json, png;
     std::vector<std::string> names = {"all", "peer"};
