@@ -239,7 +239,11 @@ template <net::Family kFamily, Shape kShape, class Out>
     } else if ((kAny && group_mac) | ip.maybe_special) {
         const bool broadcast_mac = group_mac && net::load32(frame) == 0xffffffff && net::load16(frame + 4) == 0xffff;
         drop = check_addresses(kFamily, key, group_mac, broadcast_mac);
-        if (drop) return drop;
+        if (drop) [[unlikely]] {  // who asks whether the kernel's twin takes it needs these
+            out.in_interface = l2.attachment.interface;
+            out.l3_offset = l2.l3_offset;
+            return drop;
+        }
     }
     std::uint8_t match_flags = ip.has_options ? net::kHasOptions : 0;
     if (kAny && ip.fragment != 0) {
@@ -311,7 +315,7 @@ template <net::Family kFamily, class Out>
 template <net::Family kFamily, class Out>
 [[gnu::always_inline]] inline Drop parse_ip(const Frame& frame, bool group_mac, const L2& l2, const net::HashSeed& seed,
                                             Out& out, net::FlowKey& key) noexcept {
-    if (!group_mac && l2.pcp == 0 && is_plain<kFamily>(frame.data + l2.l3_offset, frame.length - l2.l3_offset))
+    if (!group_mac && is_plain<kFamily>(frame.data + l2.l3_offset, frame.length - l2.l3_offset))
         return parse_ip_as<kFamily, Shape::plain>(frame.data, frame.length, frame.ip_checksum, false, l2, seed, out,
                                                   key);
     return parse_any_ip<kFamily>(frame, group_mac, l2, seed, out, key);
@@ -410,8 +414,8 @@ template <class Out>
 
 }  // namespace parser
 
-// nullopt: `out` and `key` are whole. Otherwise the reason, `out.tenant` as far as known, with `arp` and `nd` the
-// interface and l3_offset too, all else in `out` and `key` undefined.
+// nullopt: `out` and `key` are whole. Otherwise the reason, `out.tenant` as far as known, with `arp`, `nd` and what an
+// address is refused for the interface and l3_offset too, all else in `out` and `key` undefined.
 template <class Out>
 std::optional<DropReason> parse_packet(const Frame& frame, const Port& port, const net::HashSeed& seed, Out& out,
                                        net::FlowKey& key) noexcept {

@@ -21,6 +21,7 @@ ports: [{name: lan, device: net_null0}, {name: wan, device: net_null1}]
 tenants: [{name: edge, id: 1, match: [{port: lan}, {port: wan}], acl: control}]
 interfaces:
   - {name: lan, port: lan, addresses: [10.0.0.1/24, "2001:db8::1/64"], kernel: {ifname: cw-lan, netns: edge}}
+  - {name: lan7, port: lan, vlan: 7, addresses: [10.7.0.1/24, "2001:db8:7::1/64"], kernel: {ifname: cw-lan7, netns: edge}}
   - {name: wan, port: wan, addresses: [192.0.2.1/24, "2001:db8:1::1/64"]}
 acl:
   - {name: control, default: permit, stateful: true, rules: [{action: deny, src: 10.0.0.66/32}]}
@@ -45,6 +46,13 @@ TEST_CASE("twin: what is for the router goes to the kernel, but for what cachewi
                         std::uint8_t flags) {
         return PacketBuilder().eth(to).ip4(src, dst).tcp(from, port, {.flags = flags}).bytes();
     };
+    // To a link-local address, as sessions over unnumbered links go.
+    const auto bgp6 = [](PacketBuilder& l2) {
+        return l2.ip6("fe80::9", "fe80::ff:fe00:1", {.hop_limit = 1}).tcp(40000, 179, {.flags = 2}).bytes();
+    };
+    const auto bfd6 = [](PacketBuilder& l2) {
+        return l2.ip6("fe80::9", "fe80::ff:fe00:1", {.hop_limit = 255}).udp(49152, 3784).payload(24).bytes();
+    };
     struct Case {
         const char* what;
         const char* port;
@@ -52,6 +60,11 @@ TEST_CASE("twin: what is for the router goes to the kernel, but for what cachewi
         const char* fate;
     };
     const Case cases[] = {
+        {"a BGP peer on the link", "lan", bgp6(PacketBuilder().eth(kLanMac)), "kernel_rate"},
+        {"the same on a VLAN", "lan", bgp6(PacketBuilder().eth(kLanMac).vlan(7)), "kernel_rate"},
+        {"BFD on the link", "lan", bfd6(PacketBuilder().eth(kLanMac)), "kernel_rate"},
+        {"the same on a VLAN", "lan", bfd6(PacketBuilder().eth(kLanMac).vlan(7)), "kernel_rate"},
+        {"the same where no twin is", "wan", bgp6(PacketBuilder().eth(kWanMac)), "martian_destination"},
         {"a BGP peer connects", "lan", tcp(kLanMac, "10.0.0.9", "10.0.0.1", 40000, 179, 2), "kernel_rate"},
         {"it answers a connection of the twin's, which no session knows", "lan",
          tcp(kLanMac, "10.0.0.9", "10.0.0.1", 179, 40000, 0x12), "kernel_rate"},

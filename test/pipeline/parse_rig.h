@@ -48,6 +48,8 @@ inline ParseResult parse_bytes(const Bytes& bytes, const pipeline::Port& port) {
 // True when both parsers say the same of everything that a stage could see.
 inline bool same_answer(const ParseResult& fast, const OracleResult& slow) {
     if (fast.drop != slow.drop || fast.parsed.tenant != slow.tenant) return false;
+    if (fast.drop == pipeline::DropReason::multicast || fast.drop == pipeline::DropReason::martian_destination)
+        return fast.parsed.in_interface == slow.in_interface && fast.parsed.l3_offset == slow.l3_offset;
     if (fast.drop) return true;
     net::FlowKey hashed = slow.key;
     if ((hashed.match_flags & (net::kFirstFragment | net::kLaterFragment)) != 0)
