@@ -117,11 +117,17 @@ Runtime::ReloadResult Runtime::apply(config::Config next, bool dry_run) {
         // Before the pass and the ports, so that what is dropped undoes its changes under the lock too.
         std::unique_lock lock(mutex_, std::defer_lock);
         SnapshotBuilder::PassPointer pass;
-        beside([&] { pass = builder_->begin(next, generation_ + 1); },
-               [this] {
-                   const std::lock_guard turn(mutex_);
-                   serve_quietly();
-               });
+        beside(
+            [&] {
+                pass = builder_->begin(next, generation_ + 1);
+                // Before any device changes, because it may want more memory than there is.
+                if (!dry_run)
+                    for (const auto& worker : workers_.all()) make_session_buckets(next, *worker->state().sessions);
+            },
+            [this] {
+                const std::lock_guard turn(mutex_);
+                serve_quietly();
+            });
         if (dry_run && state_ == State::running) {
             result.preview = preview_policy(*session_requests_, *publisher_->current(),
                                             SnapshotBuilder::lists_of(*pass), kPreviewBudget);
@@ -137,7 +143,6 @@ Runtime::ReloadResult Runtime::apply(config::Config next, bool dry_run) {
         if (!dry_run) pending_twins_ = twins_->begin(next, port_macs(next));
         beside([&] { builder_->complete(*pass); }, [this] { serve_quietly(); });
         if (!dry_run) {
-            for (const auto& worker : workers_.all()) make_session_buckets(next, *worker->state().sessions);
             ports.link(*pass);
             publish_built(std::move(pass));
             for (LeavingPort& port : ports.finish(old_queues_)) leaving_.push_back(std::move(port));

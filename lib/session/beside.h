@@ -26,15 +26,13 @@ class Besides {
     void make(std::size_t use, std::uint32_t capacity, int node) {
         if (memory_[use].data() != nullptr) return;
         memory_[use] = base::HugeArray(std::size_t{capacity} * kBytes, node);
+        memory_bytes_.fetch_add(memory_[use].size(), std::memory_order_relaxed);
         at_[use].store(memory_[use].data(), std::memory_order_release);
     }
     // Null: not made.
     [[nodiscard]] std::byte* of(std::size_t use) const noexcept { return at_[use].load(std::memory_order_acquire); }
-    [[nodiscard]] std::size_t memory_bytes() const noexcept {
-        std::size_t sum = 0;
-        for (const auto& memory : memory_) sum += memory.size();
-        return sum;
-    }
+    // Any thread.
+    [[nodiscard]] std::size_t memory_bytes() const noexcept { return memory_bytes_.load(std::memory_order_relaxed); }
 
     void begin(std::uint32_t index) noexcept {
         for (const auto& use : at_)
@@ -45,6 +43,7 @@ class Besides {
   private:
     std::array<base::HugeArray, kUses> memory_;
     std::array<std::atomic<std::byte*>, kUses> at_{};
+    std::atomic<std::size_t> memory_bytes_{0};
 };
 
 }  // namespace cachewire::session
