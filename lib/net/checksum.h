@@ -31,7 +31,7 @@ inline std::uint64_t checksum_add(std::uint64_t sum, std::span<const std::uint8_
     }
     if (i == bytes.size()) return sum;  // also of nothing, whose data() may be null
     std::uint32_t rest = 0;
-    std::memcpy(&rest, bytes.data() + i, bytes.size() - i);
+    std::memcpy(&rest, bytes.data() + i, bytes.size() % 4);
     return sum + rest;
 }
 
