@@ -129,7 +129,7 @@ TEST_CASE("rebalance: a worker that stands still between any two steps holds a m
         CHECK(control::unaccounted(rig.ledger()) == 0);
     }
     if (was_busy && paused != 2) CHECK(rig.mover().busy());  // the third's part may be over
-    static unsigned ended_without = 0;  // moves that ended while the third worker stood still
+    static unsigned ended_without = 0;                       // moves that ended while the third worker stood still
     if (!rig.mover().busy() && was_busy) {
         ++ended_without;
         CHECK_FALSE(rig.mover().start(buckets, kTo, kFrom));  // it may still look at this one
