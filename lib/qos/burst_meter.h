@@ -74,8 +74,7 @@ class BurstMeter {
             close();
             open(index);
         }
-        const std::uint32_t l2_length = frame_length > least_bytes_ ? frame_length : least_bytes_;
-        const std::uint32_t bytes = count_l3_ ? l3_length : l2_length + delta_;
+        const std::uint32_t bytes = billing_.bytes(frame_length, l3_length);
         if (tokens_ < bytes) {
             const auto lacking = static_cast<std::uint32_t>(bytes - tokens_);
             if (lacking >= red_from_) {
@@ -134,9 +133,7 @@ class BurstMeter {
         index_ = index;
         opened_ = tokens_ = tokens_of(meter, profile.fast);
         packets_ = bytes_ = 0;
-        least_bytes_ = profile.least_bytes;
-        delta_ = static_cast<std::uint32_t>(std::int32_t{profile.accounting_delta});
-        count_l3_ = profile.count_l3;
+        billing_ = Billing::of(profile);
         red_from_ = profile.type == MeterType::single && policers_.shared == nullptr ? 0 : kNeverRed;
     }
 
@@ -196,9 +193,8 @@ class BurstMeter {
     std::uint64_t now_tsc_;
     std::uint16_t index_ = kNone;
     std::uint64_t tokens_ = 0, opened_ = 0, packets_ = 0, bytes_ = 0;
-    std::uint32_t least_bytes_ = 0, delta_ = 0;
+    Billing billing_;
     std::uint32_t red_from_ = kNeverRed;  // what lacks this many bytes is red, and there is nothing to be tried
-    bool count_l3_ = false;
 };
 
 // One packet alone.

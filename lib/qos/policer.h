@@ -83,6 +83,21 @@ struct alignas(base::kCacheLine) PolicerProfile {
 
 static_assert(offsetof(PolicerProfile, type) == base::kCacheLine);
 
+// How many bytes a packet costs, from what the profile says of it.
+struct Billing {
+    std::uint32_t least_bytes = 0, delta = 0;
+    bool count_l3 = false;
+
+    static Billing of(const PolicerProfile& profile) noexcept {
+        return {profile.least_bytes, static_cast<std::uint32_t>(std::int32_t{profile.accounting_delta}),
+                profile.count_l3};
+    }
+    [[nodiscard]] std::uint32_t bytes(std::uint32_t frame_length, std::uint32_t l3_length) const noexcept {
+        const std::uint32_t l2_length = frame_length > least_bytes ? frame_length : least_bytes;
+        return count_l3 ? l3_length : l2_length + delta;
+    }
+};
+
 // Throws base::MachineError naming the policer for a rate or burst that can't be kept within 1 %. Needs EAL's TSC rate.
 PolicerProfile make_profile(const PolicerConfig& config);
 // The same for a given TSC rate.

@@ -16,18 +16,17 @@ namespace cachewire::qos {
 using SessionBucket = rte_meter_trtcm;
 static_assert(sizeof(SessionBucket) == 32);
 
+// `incoming()` as in BurstMeter::police().
+template <class Incoming = NoColour>
 inline Colour police_session(SessionBucket& bucket, Policers& policers, std::uint16_t index,
                              const PolicerProfile& profile, std::uint64_t now_tsc, std::uint32_t frame_length,
-                             std::uint32_t l3_length, Colour incoming = Colour::green) noexcept {
+                             std::uint32_t l3_length, Incoming&& incoming = {}) noexcept {
     // Of another profile, before a reload: what it has saved up counts as far as there is room for it now.
     bucket.tc = std::min(bucket.tc, profile.meter.cbs);
     bucket.tp = std::min(bucket.tp, profile.meter.pbs);
     refill(bucket, profile, now_tsc);
-    const std::uint32_t bytes = profile.count_l3
-                                    ? l3_length
-                                    : std::max<std::uint32_t>(frame_length, profile.least_bytes) +
-                                          static_cast<std::uint32_t>(std::int32_t{profile.accounting_delta});
-    const Colour colour = color_by(bucket, profile.type, bytes, profile.colour_aware ? incoming : Colour::green,
+    const std::uint32_t bytes = Billing::of(profile).bytes(frame_length, l3_length);
+    const Colour colour = color_by(bucket, profile.type, bytes, profile.colour_aware ? incoming() : Colour::green,
                                    [&](unsigned which) { return (which == 0 ? bucket.tc : bucket.tp) >= bytes; });
     count(policers, index, colour, bytes);
     return colour;

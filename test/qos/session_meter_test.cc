@@ -72,7 +72,8 @@ TEST_CASE("qos session: each session is held at the rate by itself, within 1 % o
             const std::uint32_t length = lengths(engine);
             const auto incoming = static_cast<Colour>(colours(engine));
             const std::uint64_t now = start + static_cast<std::uint64_t>(now_s * static_cast<double>(kHz));
-            const auto colour = police_session(buckets[s], policers, 0, profile, now, length, length - 14, incoming);
+            const auto colour =
+                police_session(buckets[s], policers, 0, profile, now, length, length - 14, [&] { return incoming; });
             got[s][static_cast<unsigned>(colour)] += length;
             ideal[s][static_cast<unsigned>(oracles[s].colour(now_s, length, incoming))] += length;
         }
@@ -112,7 +113,8 @@ TEST_CASE("qos session: one session alone is coloured packet by packet as an att
                 const std::uint32_t length = lengths(engine);
                 const auto incoming = static_cast<Colour>(colours(engine));
                 const auto expected = police(attachment, 0, &profile, now, length, length - 14, incoming);
-                REQUIRE(police_session(bucket, alone, 0, profile, now, length, length - 14, incoming) == expected);
+                REQUIRE(police_session(bucket, alone, 0, profile, now, length, length - 14, [&] { return incoming; }) ==
+                        expected);
             }
             CHECK(alone.states[0].conform_bytes.read() == attachment.states[0].conform_bytes.read());
             CHECK(alone.exceeds[0].packets.read() == attachment.exceeds[0].packets.read());

@@ -94,24 +94,18 @@ struct Qos {
         if (!snapshot.polices(Place)) return;
         if constexpr (beside_of(Place) != kNoBeside)
             if (snapshot.polices_sessions(Place)) return pass_by_session<Place>(worker, snapshot, burst);
-        // What the loop below writes could be this, for all the compiler knows.
-        const Tenant* const tenants = snapshot.tenants.data();
         qos::BurstMeter meter(worker.policers, snapshot.policers.data(), worker.now_tsc);
-        burst.filter([&](auto i) __attribute__((always_inline)) {
-            auto&& lane = burst.lane(i);
-            const std::uint16_t policer = policer_at<Place>(snapshot, tenants, lane);
-            if (policer == kNoPolicer) return true;
-            const qos::Colour colour = meter.police(policer, lane.frame_length, lane.l3_length,
-                                                    [&] { return incoming_colour(lane, burst.key(i)); });
-            return colour == qos::Colour::green || act(burst, i, meter.action(policer, colour), colour);
-        });
+        police<Place>(
+            snapshot, burst,
+            meter, [&](const auto& lane, std::uint16_t policer, auto&& incoming) __attribute__((always_inline)) {
+                return meter.police(policer, lane.frame_length, lane.l3_length, incoming);
+            });
     }
 
-    // The same where some policer has a bucket for each session. Packets without a session have the attachment's.
+    // Some policer has a bucket for each session. Packets without a session have the attachment's.
     template <PolicerPlace Place, class Burst>
     [[gnu::noinline]] static void pass_by_session(WorkerState& worker, const Snapshot& snapshot,
                                                   Burst& burst) noexcept {
-        const Tenant* const tenants = snapshot.tenants.data();
         auto* const buckets = reinterpret_cast<qos::SessionBucket*>(worker.sessions->beside(beside_of(Place)));
         const auto has_own = [&](const auto& lane, std::uint16_t policer) {
             return policer != kNoPolicer && buckets != nullptr && snapshot.policers[policer].per_session &&
@@ -120,20 +114,28 @@ struct Qos {
         // Buckets lie apart from all else of a session, and nobody has asked for these lines yet.
         for (const auto i : burst.live()) {
             auto&& lane = burst.lane(i);
-            if (has_own(lane, policer_at<Place>(snapshot, tenants, lane))) base::prefetch_write(&buckets[lane.session]);
+            if (has_own(lane, policer_at<Place>(snapshot, snapshot.tenants.data(), lane)))
+                base::prefetch_write(&buckets[lane.session]);
         }
         qos::BurstMeter meter(worker.policers, snapshot.policers.data(), worker.now_tsc);
-        burst.filter([&](auto i) {
+        police<Place>(snapshot, burst, meter, [&](const auto& lane, std::uint16_t policer, auto&& incoming) {
+            if (!has_own(lane, policer)) return meter.police(policer, lane.frame_length, lane.l3_length, incoming);
+            return qos::police_session(buckets[lane.session], worker.policers, policer, snapshot.policers[policer],
+                                       worker.now_tsc, lane.frame_length, lane.l3_length, incoming);
+        });
+    }
+
+    // Each packet that meets a policer gets `colour_of(lane, policer, incoming)`, and what that means.
+    template <PolicerPlace Place, class Burst, class ColourOf>
+    [[gnu::always_inline]] static void police(const Snapshot& snapshot, Burst& burst, const qos::BurstMeter& meter,
+                                              ColourOf&& colour_of) noexcept {
+        // What the loop below writes could be this, for all the compiler knows.
+        const Tenant* const tenants = snapshot.tenants.data();
+        burst.filter([&](auto i) __attribute__((always_inline)) {
             auto&& lane = burst.lane(i);
             const std::uint16_t policer = policer_at<Place>(snapshot, tenants, lane);
             if (policer == kNoPolicer) return true;
-            const auto incoming = [&] { return incoming_colour(lane, burst.key(i)); };
-            const qos::PolicerProfile& profile = snapshot.policers[policer];
-            const qos::Colour colour =
-                has_own(lane, policer) ? qos::police_session(buckets[lane.session], worker.policers, policer, profile,
-                                                             worker.now_tsc, lane.frame_length, lane.l3_length,
-                                                             profile.colour_aware ? incoming() : qos::Colour::green)
-                                       : meter.police(policer, lane.frame_length, lane.l3_length, incoming);
+            const qos::Colour colour = colour_of(lane, policer, [&] { return incoming_colour(lane, burst.key(i)); });
             return colour == qos::Colour::green || act(burst, i, meter.action(policer, colour), colour);
         });
     }
