@@ -33,25 +33,19 @@ TEST_CASE("rebalance: 1000 moves under traffic lose nothing and keep every sessi
     rig.begin();
     RandomMoves moves(rig);
     NumberedTraffic traffic{kFlows};
-    std::vector<Bytes> waiting, out;
-    std::uint64_t sent = 0, received = 0;
-    const auto collect_some = [&] {
-        HandoffRig::collect(rig.east, out);
-        traffic.check(out);
-        received += out.size();
-        out.clear();
-    };
+    std::vector<Bytes> waiting;
+    std::uint64_t sent = 0;
     // Alone, so that no burst has two packets of a new flow, which miss both.
     for (const Bytes& frame : traffic.next(1)) rig.send(rig.west, frame);
     sent = kFlows;
-    for (int n = 0; n < 100000 && received < sent; ++n) {
+    for (int n = 0; n < 100000 && traffic.received < sent; ++n) {
         rig.turn(static_cast<unsigned>(n) % workers);
-        collect_some();
+        traffic.take(rig.east);
     }
-    REQUIRE(received == kFlows);
+    REQUIRE(traffic.received == kFlows);
     // Who comes round next, how often, and what arrives meanwhile: drawn, so that any step may meet any other.
     while (moves.moves < kMoves) {
-        for (auto n = moves.random() % 16; n != 0 && sent - received < 400; --n, ++sent) {
+        for (auto n = moves.random() % 16; n != 0 && sent - traffic.received < 400; --n, ++sent) {
             if (waiting.empty()) {
                 waiting = traffic.next(1);
                 std::reverse(waiting.begin(), waiting.end());
@@ -62,17 +56,17 @@ TEST_CASE("rebalance: 1000 moves under traffic lose nothing and keep every sessi
         const auto worker = static_cast<unsigned>(moves.random() % workers);
         for (auto turns = moves.random() % 4; turns != 0; --turns) rig.turn(worker);
         moves.step();
-        collect_some();
+        traffic.take(rig.east);
     }
-    for (int n = 0; n < 1000000 && (received < sent || moves.mover.busy()); ++n) {
+    for (int n = 0; n < 1000000 && (traffic.received < sent || moves.mover.busy()); ++n) {
         rig.turn(static_cast<unsigned>(n) % workers);
         moves.mover.step();
-        collect_some();
+        traffic.take(rig.east);
     }
     moves.end();
     INFO(rig.drops(DropReason::tx_full) << " tx_full, " << rig.drops(DropReason::handoff_full) << " handoff_full of "
                                         << rig.ledger().dropped);
-    CHECK(received == sent);
+    CHECK(traffic.received == sent);
     CHECK(traffic.wrong == 0);
     CHECK(moves.sessions > kMoves);
     // From the other side, which may begin nothing.

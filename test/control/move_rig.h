@@ -52,6 +52,7 @@ struct NumberedTraffic {
     std::map<std::uint32_t, std::uint32_t> seen{};
     std::uint32_t round = 0;
     unsigned wrong = 0;
+    std::uint64_t received = 0;  // by take()
 
     std::vector<Bytes> next(unsigned rounds) {
         std::vector<Bytes> frames;
@@ -66,6 +67,13 @@ struct NumberedTraffic {
             std::memcpy(&sequence, frame.data() + 46, 4);
             wrong += seen[i]++ != sequence;
         }
+    }
+    // What has come out of the port till now.
+    void take(RingPort& port) {
+        std::vector<Bytes> out;
+        HandoffRig::collect(port, out);
+        check(out);
+        received += out.size();
     }
 };
 

@@ -16,14 +16,24 @@ std::unique_ptr<pipeline::Snapshot> snapshot(std::uint64_t generation) {
     return s;
 }
 
+// Both see snapshot 1.
+struct TwoReaders {
+    TwoReaders() {
+        publisher.publish(snapshot(1));
+        publisher.reap();
+        first.online();
+        second.online();
+    }
+    control::Publisher publisher = [] {
+        test::ensure_eal();
+        return control::Publisher(2);
+    }();
+    pipeline::SnapshotReader first = publisher.add_worker(), second = publisher.add_worker();
+};
+
 TEST_CASE("publisher: an old snapshot is freed only after every worker was quiescent", "[publisher]") {
-    test::ensure_eal();
-    control::Publisher publisher(2);
-    auto first = publisher.add_worker(), second = publisher.add_worker();
-    publisher.publish(snapshot(1));
-    publisher.reap();
-    first.online();
-    second.online();
+    TwoReaders readers;
+    auto& [publisher, first, second] = readers;
     const pipeline::Snapshot& held = first.take();
     CHECK(held.generation == 1);
 
@@ -41,13 +51,8 @@ TEST_CASE("publisher: an old snapshot is freed only after every worker was quies
 }
 
 TEST_CASE("publisher: a grace period of its own is not over with that of a snapshot before it", "[publisher]") {
-    test::ensure_eal();
-    control::Publisher publisher(2);
-    auto first = publisher.add_worker(), second = publisher.add_worker();
-    publisher.publish(snapshot(1));
-    publisher.reap();
-    first.online();
-    second.online();
+    TwoReaders readers;
+    auto& [publisher, first, second] = readers;
     publisher.publish(snapshot(2));
     first.quiescent();  // and begins its next iteration with what it had besides the snapshot
     publisher.start_grace_period();

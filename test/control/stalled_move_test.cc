@@ -97,8 +97,7 @@ TEST_CASE("rebalance: a worker that stands still between any two steps holds a m
     HandoffRig rig(3);
     rig.begin();
     NumberedTraffic traffic{kFlows};
-    std::uint64_t sent = 0, received = 0;
-    std::vector<test::Bytes> out;
+    std::uint64_t sent = 0;
     const auto send_round = [&] {
         for (const auto& frame : traffic.next(1)) rig.send(rig.west, frame), ++sent;
     };
@@ -106,14 +105,11 @@ TEST_CASE("rebalance: a worker that stands still between any two steps holds a m
         for (unsigned w = 0; w < rig.workers(); ++w)
             if (w != without) rig.turn(w);
         rig.mover().step();
-        HandoffRig::collect(rig.east, out);
-        traffic.check(out);
-        received += out.size();
-        out.clear();
+        traffic.take(rig.east);
     };
     send_round();
     for (int n = 0; n < 12; ++n) turn(rig.workers());
-    REQUIRE(received == kFlows);
+    REQUIRE(traffic.received == kFlows);
     CHECK(check_held(rig) >= kFlows);
 
     const auto there = rig.state(kFrom).sessions->stats().active;
@@ -139,7 +135,7 @@ TEST_CASE("rebalance: a worker that stands still between any two steps holds a m
     REQUIRE_FALSE(rig.mover().busy());
     CHECK(rig.mover().last().sessions == there);
     CHECK(rig.mover().last().lost == 0);
-    CHECK(received == sent);
+    CHECK(traffic.received == sent);
     CHECK(traffic.wrong == 0);
     CHECK(rig.state(kFrom).sessions->stats().active == 0);
     CHECK(rig.sessions() == kFlows);
@@ -152,7 +148,7 @@ TEST_CASE("rebalance: a worker that stands still between any two steps holds a m
     for (int n = 0; n < 40; ++n) turn(rig.workers());
     REQUIRE_FALSE(rig.mover().busy());
     CHECK(rig.state(kFrom).sessions->stats().active == there);
-    CHECK(received == sent);
+    CHECK(traffic.received == sent);
     CHECK(traffic.wrong == 0);
     CHECK(check_held(rig) >= kFlows);
 }
@@ -167,20 +163,19 @@ TEST_CASE("rebalance: a worker that is stopped anywhere in its loop loses nothin
     rig.start();
     RandomMoves moves(rig);
     NumberedTraffic traffic{kFlows};
-    std::vector<test::Bytes> frames = traffic.next(1), out;
+    std::vector<test::Bytes> frames = traffic.next(1);
     // Alone, so that no burst has two packets of a new flow, which miss both.
-    out = rig.exchange(rig.west, rig.east, frames);
-    traffic.check(out);
-    std::uint64_t sent = frames.size(), received = out.size();
-    REQUIRE(sent == received);
+    const std::vector<test::Bytes> first = rig.exchange(rig.west, rig.east, frames);
+    traffic.check(first);
+    traffic.received = first.size();
+    std::uint64_t sent = frames.size();
+    REQUIRE(sent == traffic.received);
     std::size_t next = frames.size();
     const auto some_traffic = [&] {
         if (next == frames.size()) frames = traffic.next(1), next = 0;
-        for (; next < frames.size() && sent - received < kWindow; ++next, ++sent) rig.send(rig.west, frames[next]);
-        out.clear();
-        HandoffRig::collect(rig.east, out);
-        traffic.check(out);
-        received += out.size();
+        for (; next < frames.size() && sent - traffic.received < kWindow; ++next, ++sent)
+            rig.send(rig.west, frames[next]);
+        traffic.take(rig.east);
         moves.step();
         std::this_thread::yield();
     };
@@ -193,15 +188,12 @@ TEST_CASE("rebalance: a worker that is stopped anywhere in its loop loses nothin
         for (const unsigned before = moves.moves; moves.moves == before;) some_traffic();
     }
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (received < sent && std::chrono::steady_clock::now() < limit) {
-        out.clear();
-        HandoffRig::collect(rig.east, out);
-        traffic.check(out);
-        received += out.size();
+    while (traffic.received < sent && std::chrono::steady_clock::now() < limit) {
+        traffic.take(rig.east);
         moves.mover.step();
     }
     moves.end();
-    CHECK(received == sent);
+    CHECK(traffic.received == sent);
     CHECK(traffic.wrong == 0);
     CHECK(moves.moves >= kPauses);
     CHECK(rig.exchange(rig.east, rig.west, test::replies(kFlows)).size() == kFlows);
