@@ -12,6 +12,7 @@
 #include <span>
 #include <utility>
 
+#include "base/bits.h"
 #include "pipeline/descriptor.h"
 #include "pipeline/drop_reason.h"
 #include "pipeline/punt.h"
@@ -24,7 +25,7 @@ inline constexpr unsigned kMaxLanes = 64;  // a configured burst over this runs 
 // numbers took ten, and its bytes could be anything that a pass holds in registers, for all the compiler knows.
 class LaneSet {
   public:
-    using Index = unsigned;  // of register width, so that addresses need no extension
+    using Index = std::size_t;  // of register width, so that addresses need no extension
 
     constexpr LaneSet() noexcept = default;
     constexpr explicit LaneSet(std::uint64_t bits) noexcept : bits_(bits) {}
@@ -57,9 +58,16 @@ class LaneSet {
       private:
         std::uint64_t rest_ = 0;
     };
+    // The loop of passes that all packets take.
+    template <class Visit>
+    [[gnu::always_inline]] constexpr void for_each(Visit&& visit) const noexcept {
+        base::for_each_bit(bits_, visit);
+    }
     [[nodiscard]] constexpr Iterator begin() const noexcept { return Iterator(bits_); }
     [[nodiscard]] constexpr Iterator end() const noexcept { return {}; }
     [[nodiscard]] constexpr unsigned size() const noexcept { return static_cast<unsigned>(std::popcount(bits_)); }
+    // One past the last lane.
+    [[nodiscard]] constexpr Index bound() const noexcept { return static_cast<Index>(std::bit_width(bits_)); }
     [[nodiscard]] constexpr bool empty() const noexcept { return bits_ == 0; }
     [[nodiscard]] constexpr bool contains(Index i) const noexcept { return (bits_ >> i & 1) != 0; }
     [[nodiscard]] constexpr std::uint64_t bits() const noexcept { return bits_; }
@@ -75,7 +83,7 @@ static_assert(kMaxLanes == 64);
 // Where per-packet metadata lives. Stages reach it only through Burst::lane(), as `auto&& lane = burst.lane(i)`, so
 // that another layout (mbuf_layout.h) can be measured in the same binary without a second copy of any stage.
 struct LaneMetadata {
-    [[nodiscard]] Lane& lane(unsigned i) noexcept { return lanes[i]; }
+    [[nodiscard]] Lane& lane(LaneSet::Index i) noexcept { return lanes[i]; }
     std::array<Lane, kMaxLanes> lanes;
 };
 
@@ -135,16 +143,16 @@ class BasicBurst {
     template <class Keep>
     [[gnu::always_inline]] void filter(Keep&& keep) noexcept {
         LaneSet kept = live_;
-        for (const LaneIndex i : live_) {
+        live_.for_each([&](LaneIndex i) __attribute__((always_inline)) {
             if (!keep(i)) kept.remove(i);
-        }
+        });
         live_ = kept;
     }
 
     // TX: what is still live is `send(lane_index)`'s, or has been dropped by it.
     template <class Send>
     [[gnu::always_inline]] void send_all(Send&& send) noexcept {
-        for (const LaneIndex i : live_) send(i);
+        live_.for_each(send);
         live_ = {};
     }
 

@@ -234,7 +234,7 @@ TEST_CASE("parse: a mixed burst keeps its order and counts each drop under its t
     REQUIRE(rig.worker->burst.size() == 22);
     unsigned expected = 0;
     for (const auto i : rig.worker->burst.live()) {
-        CHECK(unsigned{i} == expected);
+        CHECK(i == expected);
         expected += 3;
     }
     CHECK(rig.drops(pipeline::kNoTenant, DropReason::foreign_mac) == 21);
@@ -260,7 +260,7 @@ TEST_CASE("parse stage: padding behind the datagram is not counted", "[parse]") 
         rig.worker->burst.lane(0).frame_length += 4;  // as RX counts a stripped tag
         rig.parse();
         for (const auto i : rig.worker->burst.live()) {
-            INFO("lane " << unsigned{i});
+            INFO("lane " << i);
             CHECK(rig.worker->burst.lane(i).frame_length == (i == 0 ? 50 : 46));
         }
         CHECK(rig.worker->burst.size() == (size > cuts[0] ? 2 : 1));
