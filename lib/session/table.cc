@@ -86,7 +86,7 @@ void Table::lookup(std::span<const net::FlowKey* const> keys, std::span<const st
     const std::size_t n = keys.size();
     assert(n <= kMaxLookup && hashes.size() == n && found.size() == n);
     std::array<std::uint32_t, kMaxLookup> candidates;
-    for (std::size_t i = 0; i < std::min<std::size_t>(ahead, n); ++i) prefetch_bucket(hashes[i]);
+    for (std::size_t i = 0; i < std::min<std::size_t>(ahead, n); ++i) index_.prefetch_first(hashes[i]);
     const std::uint64_t lanes = n == 0 ? 0 : ~std::uint64_t{0} >> (kMaxLookup - n);
     find_candidates(
         lanes, ahead, [&](unsigned i) { return hashes[i]; },

@@ -21,6 +21,7 @@
 #include <span>
 #include <vector>
 
+#include "base/bits.h"
 #include "base/counter.h"
 #include "base/huge_array.h"
 #include "base/prefetch.h"
@@ -86,9 +87,11 @@ class Table {
     void lookup(std::span<const net::FlowKey* const> keys, std::span<const std::uint32_t> hashes,
                 std::span<Found> found, unsigned ahead = kDefaultAhead) noexcept;
     // What lookup() is made of, for who goes by lanes. Of `lanes` (bits), those below `ahead` have had
-    // prefetch_bucket(). Gives `put(lane, entry)` the entry that the lane's key may have, its line on the way, or
-    // kNone; verify() says whether it has.
-    void prefetch_bucket(std::uint32_t hash) const noexcept { index_.prefetch_first(hash); }
+    // index().prefetch_first(). Gives `put(lane, entry)` the entry that the lane's key may have, its line on the way,
+    // or kNone; verify() says whether it has. index() and entries() are for loops that store: what is read through the
+    // table has to be read again then.
+    [[nodiscard]] Index index() const noexcept { return index_; }
+    [[nodiscard]] HotEntry* entries() noexcept { return hot_; }
     template <bool kPrefetch = true, class HashOf, class Put>
     void find_candidates(std::uint64_t lanes, unsigned ahead, HashOf&& hash_of, Put&& put) const noexcept;
     [[nodiscard]] Found verify(std::uint32_t candidate, const net::FlowKey& key, std::uint32_t hash) const noexcept {
@@ -165,11 +168,13 @@ class Table {
     // protocols).
     void touch(std::uint32_t index, bool reverse, std::uint8_t tcp_flags, std::uint32_t frame_length,
                std::uint64_t now_tsc) noexcept {
-        touch_at(stamp(now_tsc), index, reverse, tcp_flags, frame_length);
+        const auto flags = [&] { return tcp_flags; };
+        touch_at(stamp(now_tsc), index, reverse, flags, frame_length);
     }
-    // The same for who has the stamp: it is one for a burst.
-    void touch_at(std::uint16_t stamp, std::uint32_t index, bool reverse, std::uint8_t tcp_flags,
-                  std::uint32_t frame_length) noexcept {
+    // The same for who has the stamp: it is one for a burst. `tcp_flags()` is asked of TCP packets only.
+    template <class TcpFlags>
+    [[gnu::always_inline]] void touch_at(std::uint16_t stamp, std::uint32_t index, bool reverse, TcpFlags&& tcp_flags,
+                                         std::uint32_t frame_length) noexcept {
         HotEntry& entry = hot_[index];
         entry.last_seen = stamp;
         const unsigned direction = reverse ? 1 : 0;
@@ -178,8 +183,7 @@ class Table {
         if ((packets & 0x8000) != 0 || (bytes & 0x80000000) != 0) flush(index);
         advance(entry, reverse, tcp_flags);
     }
-    // The same with nothing put off: totals and the rule's hits at once, so a second line of the session for each
-    // packet. For the layout that this table was made to replace (pipeline/mbuf_layout.h).
+    // touch() with nothing put off, so a second line a packet: for pipeline/mbuf_layout.h, which this table replaces.
     void touch_both_lines(std::uint16_t stamp, std::uint32_t index, bool reverse, std::uint8_t tcp_flags,
                           std::uint32_t frame_length) noexcept {
         HotEntry& entry = hot_[index];
@@ -188,7 +192,7 @@ class Table {
         ++statistics.packets[reverse ? 1 : 0];
         statistics.bytes[reverse ? 1 : 0] += frame_length;
         if (rule_counters_ != nullptr) rule_counters_->count(rule_of(statistics, reverse), 1, frame_length);
-        advance(entry, reverse, tcp_flags);
+        advance(entry, reverse, [&] { return tcp_flags; });
     }
     // The same for a packet that its own rule has judged and not the session's, so that it counts for that one alone.
     void touch_apart(std::uint32_t index, bool reverse, std::uint8_t tcp_flags, std::uint32_t frame_length,
@@ -296,7 +300,8 @@ class Table {
     void count_end(TenantUse& use, State state) noexcept;
     void count_change(std::uint16_t tenant, State before, State after) noexcept;
     void count_expendable(TenantUse& use, bool more) noexcept;
-    void advance(HotEntry& entry, bool reverse, std::uint8_t tcp_flags) noexcept;
+    template <class TcpFlags>
+    void advance(HotEntry& entry, bool reverse, TcpFlags&& tcp_flags) noexcept;
     void set_timeouts(const Timeouts& timeouts) noexcept;
 
     RuleCounters* rule_counters_ = nullptr;
@@ -323,12 +328,14 @@ class Table {
     std::vector<TenantUse> uses_;
 };
 
-inline void Table::advance(HotEntry& entry, bool reverse, std::uint8_t tcp_flags) noexcept {
+template <class TcpFlags>
+[[gnu::always_inline]] inline void Table::advance(HotEntry& entry, bool reverse, TcpFlags&& tcp_flags) noexcept {
     if (entry.proto == kProtoTcp) {
         // Nearly every packet: an established connection goes on.
         const State before = entry.state();
-        if (before == State::established && (tcp_flags & (kTcpFin | kTcpRst)) == 0) return;
-        advance_tcp(entry, reverse, tcp_flags);
+        const std::uint8_t flags = tcp_flags();
+        if (before == State::established && (flags & (kTcpFin | kTcpRst)) == 0) return;
+        advance_tcp(entry, reverse, flags);
         if (entry.state() != before) count_change(entry.tenant, before, entry.state());
     } else if (reverse && entry.state() == State::fresh) {
         entry.state_and_flags |= kReplySeen;
@@ -343,29 +350,30 @@ template <bool kPrefetch, class HashOf, class Put>
     // Tags only: the first entry that may be it is on its way while the other lanes' tags are matched.
     std::uint64_t late = ahead >= kMaxLookup || !kPrefetch ? 0 : lanes & ~std::uint64_t{0} << ahead;
     std::uint64_t pending = 0;
-    for (std::uint64_t rest = lanes; rest != 0; rest &= rest - 1) {
-        if (late != 0) {
-            index_.prefetch_first(hash_of(static_cast<unsigned>(__builtin_ctzll(late))));
-            late &= late - 1;
-        }
-        const auto i = static_cast<unsigned>(__builtin_ctzll(rest));
-        const std::uint32_t hash = hash_of(i);
-        const std::uint32_t candidate = index_.first_candidate(hash, kNone);
-        put(i, candidate);
-        if (candidate != kNone) [[likely]] {
-            if constexpr (kPrefetch) base::prefetch_write(hot_ + candidate);
-        } else {
-            if constexpr (kPrefetch) index_.prefetch_second(hash);
-            pending |= rest & -rest;
-        }
-    }
+    const Index index = index_;  // what `put` stores could be these, for all the compiler knows
+    HotEntry* const hot = hot_;
+    base::for_each_bit(
+        lanes, [&](std::size_t i) __attribute__((always_inline)) {
+            if (late != 0) {
+                index.prefetch_first(hash_of(static_cast<std::size_t>(__builtin_ctzll(late))));
+                late &= late - 1;
+            }
+            const std::uint32_t hash = hash_of(i);
+            const std::uint32_t candidate = index.first_candidate(hash, kNone);
+            put(i, candidate);
+            if (candidate != kNone) [[likely]] {
+                if constexpr (kPrefetch) base::prefetch_write(hot + candidate);
+            } else {
+                if constexpr (kPrefetch) index.prefetch_second(hash);
+                pending |= std::uint64_t{1} << i;
+            }
+        });
     // New flows, and the few entries that did not fit into their first bucket.
-    for (; pending != 0; pending &= pending - 1) {
-        const auto i = static_cast<unsigned>(__builtin_ctzll(pending));
-        const std::uint32_t candidate = index_.second_candidate(hash_of(i), kNone);
+    base::for_each_bit(pending, [&](std::size_t i) {
+        const std::uint32_t candidate = index.second_candidate(hash_of(i), kNone);
         put(i, candidate);
-        if (kPrefetch && candidate != kNone) base::prefetch_write(hot_ + candidate);
-    }
+        if (kPrefetch && candidate != kNone) base::prefetch_write(hot + candidate);
+    });
 }
 
 template <class Visit>

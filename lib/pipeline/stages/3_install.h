@@ -21,22 +21,22 @@ struct Install {
         session::Table& sessions = *worker.sessions;
         const std::uint16_t stamp = sessions.stamp(worker.now_tsc);
         unsigned flags_seen = 0;
-        for (const auto i : burst.live()) {
+        burst.live().for_each([&](auto i) __attribute__((always_inline)) {
             auto&& lane = burst.lane(i);
             const unsigned flags = lane.flags;
             flags_seen |= flags;
             if (!counts_for_session(lane)) {
                 if ((flags & kLaneInstall) == 0) count_apart(worker, snapshot, burst, i);
-                continue;
+                return;
             }
             const bool reverse = (flags & kLaneReverse) != 0;
-            const std::uint8_t tcp_flags = own_tcp_flags(burst.key(i));
+            const auto tcp_flags = [&] { return own_tcp_flags(burst.key(i)); };
             if constexpr (Burst::kCountsInHotLine)
                 sessions.touch_at(stamp, lane.session, reverse, tcp_flags, lane.frame_length);
             else
-                sessions.touch_both_lines(sessions.stamp(burst.timestamp(i)), lane.session, reverse, tcp_flags,
+                sessions.touch_both_lines(sessions.stamp(burst.timestamp(i)), lane.session, reverse, tcp_flags(),
                                           lane.frame_length);
-        }
+        });
         if ((flags_seen & kLaneInstall) == 0) return;
         burst.filter([&](auto i) {
             auto&& lane = burst.lane(i);
@@ -47,8 +47,10 @@ struct Install {
   private:
     // The session's rule has judged the packet, by its memo or now.
     static bool counts_for_session(const auto& lane) noexcept {
-        if (lane.session == kNoSession || (lane.flags & kLaneIcmpError) != 0) return false;
-        return (lane.flags & kLaneVerdictKnown) != 0 || (lane.flags & (kLaneStale | kLaneBypass)) == kLaneStale;
+        if (lane.session == kNoSession) return false;
+        if ((lane.flags & (kLaneIcmpError | kLaneVerdictKnown)) == kLaneVerdictKnown) [[likely]]
+            return true;
+        return (lane.flags & (kLaneIcmpError | kLaneStale | kLaneBypass)) == kLaneStale;
     }
 
     // A packet that stands for itself. Where it has a session, that sees it; an ICMP error changes nothing there.

@@ -39,46 +39,41 @@ struct Session {
     static void process(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
         // Here, where no lane holds an entry's number.
         if (worker.sessions->needs_relief()) worker.sessions->relieve(worker.outcomes);
-        LaneSet looking;
+        LaneSet apart;               // look up nothing
         std::uint8_t tcp_flags = 0;  // of all that look up
+        const session::Index index = worker.sessions->index();
+        const Tenant* const tenants = snapshot.tenants.data();
+        const std::size_t asked = snapshot.prefetch_session;
         burst.filter([&](auto i) __attribute__((always_inline)) {
-            return gather(worker, snapshot, burst, i, looking, tcp_flags);
+            if (!gather(worker, snapshot, tenants, burst, i, apart, tcp_flags)) return false;
+            if constexpr (Burst::kPrefetchesSessions)
+                if (i < asked) index.prefetch_first(burst.lane(i).hash);
+            return true;
         });
+        const LaneSet looking = burst.live().without(apart);
         find_candidates(worker, snapshot, burst, looking);
         const bool kill = snapshot.on_policy_change == OnPolicyChange::kill;
         if (kill || (tcp_flags & session::kTcpSyn) != 0) make_way(worker, snapshot, burst, looking);
 
         Counts counts;
-        LaneSet memoised;
+        LaneSet slow;  // not served by its memo alone
         const Fast fast = fast_of(worker, snapshot);
         // Asked of the table and not of the routes: companions outlive the leak that made them.
         const bool adopts = worker.sessions->has_companions();
         burst.filter([&](auto i) __attribute__((always_inline)) {
             auto&& lane = burst.lane(i);
-            if (!looking.contains(i)) [[unlikely]]
+            if (!apart.empty() && apart.contains(i)) [[unlikely]] {
+                slow.add(i);
                 return (lane.flags & kLaneBypass) == 0 || error_or_unknown(worker, snapshot, burst, i);
-            const Tenant& tenant = fast.tenants[lane.tenant];
-            const session::Found found = fast.sessions->verify(lane.session, burst.key(i), lane.hash);
-            lane.session = found.index;
-            if (found.index == session::kNone) {
-                counts.misses += (lane.flags & kLaneBypass) == 0;
-                return without_session(worker, snapshot, tenant, burst, i);
             }
-            if (adopts && fast.sessions->hot(found.index).tenant != lane.tenant) [[unlikely]] {
-                if (adopt(worker, snapshot, lane, found.index))
-                    return hit(worker, snapshot, fast.tenants[lane.tenant], burst, i, found, counts);
-                // Judged alone, and no session begins: its tuple is taken until the old one ends.
-                lane.session = kNoSession;
-                ++counts.misses;
+            if (fast.hit(lane, burst.key(i), adopts)) [[likely]]
                 return true;
-            }
-            if (!fast.hit(tenant, lane, found)) return hit(worker, snapshot, tenant, burst, i, found, counts);
-            ++counts.hits;
-            memoised.add(i);
-            return true;
+            slow.add(i);
+            return without_memo(worker, snapshot, adopts, burst, i, counts);
         });
+        const LaneSet memoised = burst.live().without(slow);
         burst.set_memoised(memoised);
-        worker.memo.hits.add(counts.hits);
+        worker.memo.hits.add(counts.hits + memoised.size());
         worker.memo.misses.add(counts.misses);
     }
 
@@ -88,13 +83,14 @@ struct Session {
         unsigned hits = 0, misses = 0;
     };
 
-    // First pass: which lanes look up, and their buckets are fetched. False: dropped.
+    // First pass: which lanes look up nothing. False: dropped.
     template <class Burst>
-    [[gnu::always_inline]] static bool gather(WorkerState& worker, const Snapshot& snapshot, Burst& burst, auto i,
-                                              LaneSet& looking, std::uint8_t& tcp_flags) noexcept {
+    [[gnu::always_inline]] static bool gather(WorkerState& worker, const Snapshot& snapshot, const Tenant* tenants,
+                                              Burst& burst, auto i, LaneSet& apart, std::uint8_t& tcp_flags) noexcept {
         auto&& lane = burst.lane(i);
-        if (snapshot.tenants[lane.tenant].sessions == SessionMode::none) {
+        if (tenants[lane.tenant].sessions == SessionMode::none) {
             lane.session = kNoSession;
+            apart.add(i);
             return true;
         }
         const net::FlowKey& key = burst.key(i);
@@ -103,12 +99,12 @@ struct Session {
             lane.flags |= kLaneBypass;
             const Piece piece = begin_bypass(worker, snapshot, burst, i);
             if (piece == Piece::overlap) return burst.drop(i, DropReason::fragment_offset);
-            if (piece == Piece::unknown) return true;
+            if (piece == Piece::unknown) {
+                apart.add(i);
+                return true;
+            }
         }
-        looking.add(i);
         tcp_flags |= key.tcp_flags;
-        if constexpr (Burst::kPrefetchesSessions)
-            if (i < snapshot.prefetch_session) worker.sessions->prefetch_bucket(lane.hash);
         return true;
     }
 
@@ -224,14 +220,21 @@ struct Session {
     // nothing is written.
     struct Fast {
         const Tenant* tenants;
-        session::Table* sessions;
+        const session::HotEntry* entries;
         const session::OutcomeTable* outcomes;
         const route::NextHop* next_hops;
         bool memo;  // switched on, and no shadow checks
 
-        [[gnu::always_inline]] bool hit(const Tenant& tenant, auto& lane, session::Found found) const noexcept {
-            const session::HotEntry& entry = sessions->hot(found.index);
-            const std::uint16_t next_hop = entry.next_hop[found.reverse ? 1 : 0];
+        // The lane's candidate is its session then.
+        [[gnu::always_inline]] bool hit(auto& lane, const net::FlowKey& key, bool adopts) const noexcept {
+            if (lane.session == session::kNone) return false;
+            const session::HotEntry& entry = entries[lane.session];
+            const auto [any, reverse] = session::match_key(entry, key);
+            if (!any || entry.is_companion()) return false;
+            if (adopts && entry.tenant != lane.tenant) [[unlikely]]
+                return false;
+            const Tenant& tenant = tenants[lane.tenant];
+            const std::uint16_t next_hop = entry.next_hop[reverse ? 1 : 0];
             // Both generations at once.
             std::uint32_t generations, now;
             std::memcpy(&generations, &entry.policy_generation, sizeof generations);
@@ -246,20 +249,41 @@ struct Session {
             lane.policer = outcome.policer;
             lane.traffic_class = outcome.traffic_class;
             lane.flags |=
-                static_cast<std::uint16_t>(kLaneRouteKnown | kLaneVerdictKnown | (found.reverse ? kLaneReverse : 0));
+                static_cast<std::uint16_t>(kLaneRouteKnown | kLaneVerdictKnown | (reverse ? kLaneReverse : 0));
             return true;
         }
     };
     static_assert(offsetof(session::HotEntry, route_generation) == offsetof(session::HotEntry, policy_generation) + 2);
     static_assert(offsetof(Tenant, route_generation) == offsetof(Tenant, policy_generation) + 2);
     static Fast fast_of(WorkerState& worker, const Snapshot& snapshot) noexcept {
-        return {snapshot.tenants.data(), worker.sessions.get(), &worker.outcomes, snapshot.next_hops.data(),
+        return {snapshot.tenants.data(), worker.sessions->entries(), &worker.outcomes, snapshot.next_hops.data(),
                 snapshot.memoize && snapshot.shadow_check == 0};
     }
 
+    // All others that looked up: no session, another tenant's, or a memo that does not say everything.
     template <class Burst>
-    [[gnu::noinline]] static bool hit(WorkerState& worker, const Snapshot& snapshot, const Tenant& tenant, Burst& burst,
-                                      auto i, session::Found found, Counts& counts) noexcept {
+    [[gnu::noinline]] static bool without_memo(WorkerState& worker, const Snapshot& snapshot, bool adopts, Burst& burst,
+                                               auto i, Counts& counts) noexcept {
+        auto&& lane = burst.lane(i);
+        const session::Found found = worker.sessions->verify(lane.session, burst.key(i), lane.hash);
+        lane.session = found.index;
+        if (found.index == session::kNone) {
+            counts.misses += (lane.flags & kLaneBypass) == 0;
+            return without_session(worker, snapshot, snapshot.tenants[lane.tenant], burst, i);
+        }
+        if (adopts && worker.sessions->hot(found.index).tenant != lane.tenant &&
+            !adopt(worker, snapshot, lane, found.index)) {
+            // Judged alone, and no session begins: its tuple is taken until the old one ends.
+            lane.session = kNoSession;
+            ++counts.misses;
+            return true;
+        }
+        return hit(worker, snapshot, snapshot.tenants[lane.tenant], burst, i, found, counts);
+    }
+
+    template <class Burst>
+    static bool hit(WorkerState& worker, const Snapshot& snapshot, const Tenant& tenant, Burst& burst, auto i,
+                    session::Found found, Counts& counts) noexcept {
         auto&& lane = burst.lane(i);
         const session::HotEntry& entry = worker.sessions->hot(found.index);
         if (found.reverse) lane.flags |= kLaneReverse;
