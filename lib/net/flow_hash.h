@@ -48,7 +48,7 @@ struct FlowWords {
 // in by another tenant, and belongs to the same worker. Below them it tells equal tuples of different tenants apart.
 [[gnu::always_inline]] inline std::uint32_t flow_hash(const FlowWords& words, const HashSeed& seed, bool ip4) noexcept {
     const auto endpoint = [&seed, ip4](const std::uint64_t* address, std::uint64_t port) {
-        if (ip4) return multiply_fold(port ^ seed.a, address[1] ^ seed.b);
+        if (ip4) return multiply_fold(port ^ seed.a, address[1] >> 32 ^ seed.b);
         return multiply_fold(multiply_fold(address[0] ^ seed.a, address[1] ^ seed.b) ^ port, seed.c);
     };
     const std::uint64_t both =

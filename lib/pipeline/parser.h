@@ -89,20 +89,26 @@ L4 parse_other_l4(net::Family family, std::uint8_t proto, const std::uint8_t* l4
 
 std::uint32_t fragment_hash(const net::FlowKey& key, const net::HashSeed& seed) noexcept;
 
-[[gnu::always_inline]] inline void store_addresses(const net::FlowWords& words, net::FlowKey& key) noexcept {
-    // Word by word: as one 16-byte copy the compiler puts the words together in memory, and the copy waits for them.
-    std::memcpy(key.src.bytes.data(), &words.src[0], 8);
-    std::memcpy(key.src.bytes.data() + 8, &words.src[1], 8);
-    std::memcpy(key.dst.bytes.data(), &words.dst[0], 8);
-    std::memcpy(key.dst.bytes.data() + 8, &words.dst[1], 8);
+// Word by word: as one 16-byte copy the compiler puts the words together in memory, and the copy waits for them. IPv4's
+// as what they consist of, so that nobody has to put them together at all.
+template <net::Family kFamily>
+[[gnu::always_inline]] inline void store_address(const std::uint64_t* words, net::Address& address) noexcept {
+    std::memcpy(address.bytes.data(), &words[0], 8);
+    if constexpr (kFamily == net::Family::ip4) {
+        const auto prefix = static_cast<std::uint32_t>(words[1]), v4 = static_cast<std::uint32_t>(words[1] >> 32);
+        std::memcpy(address.bytes.data() + 8, &prefix, 4);
+        std::memcpy(address.bytes.data() + 12, &v4, 4);
+    } else {
+        std::memcpy(address.bytes.data() + 8, &words[1], 8);
+    }
 }
 
 // Where FlowKey's first-packet fields stand in one word of it (the layout is asserted in flow_key.h).
 inline constexpr unsigned kTcpFlagsBit = 16, kDscpBit = 24, kIcmpTypeBit = 32, kIcmpCodeBit = 40, kMatchFlagsBit = 48,
                           kPcpBit = 56;
 
-// L3 and L4. `out` is written behind the checks, in one go. Inlined by order: as a call, frame and result pass through
-// memory.
+// L3 and L4. What is known early is written early: kept for later it would take registers from the hash. Inlined by
+// order: as a call, frame and result pass through memory.
 template <net::Family kFamily, Shape kShape, class Out>
 [[gnu::always_inline]] inline Drop parse_ip_as(const std::uint8_t* frame, std::uint32_t length,
                                                IpChecksum::Value ip_checksum, bool group_mac, const L2& l2,
@@ -118,18 +124,22 @@ template <net::Family kFamily, Shape kShape, class Out>
         drop = read_ip6<kShape>(l3, available, ip);
     }
     if (drop) return drop;
-    store_addresses(ip.words, key);
+    out.l3_length = static_cast<std::uint16_t>(ip.length);
+    out.l3_offset = l2.l3_offset;
+    out.l4_offset = static_cast<std::uint16_t>(l2.l3_offset + ip.header_length);
+    if constexpr (kFamily == net::Family::ip6) out.flags = kLaneIpv6;
+    out.in_interface = l2.attachment.interface;  // with l3_offset for who asks whether the kernel's twin takes it
+    out.ttl = ip.ttl;
+    store_address<kFamily>(ip.words.src, key.src);
+    store_address<kFamily>(ip.words.dst, key.dst);
     if constexpr (kShape == Shape::wire) {
         if (kFamily == net::Family::ip6 && key.dst.is_v4()) return DropReason::martian_destination;
         if (kFamily == net::Family::ip6 && key.src.is_v4()) return DropReason::martian_source;
     } else if ((kAny && group_mac) | ip.maybe_special) {
         const bool broadcast_mac = group_mac && net::load32(frame) == 0xffffffff && net::load16(frame + 4) == 0xffff;
         drop = check_addresses(kFamily, key, group_mac, broadcast_mac);
-        if (drop) [[unlikely]] {  // who asks whether the kernel's twin takes it needs these
-            out.in_interface = l2.attachment.interface;
-            out.l3_offset = l2.l3_offset;
+        if (drop) [[unlikely]]
             return drop;
-        }
     }
     std::uint8_t match_flags = ip.has_options ? net::kHasOptions : 0;
     if (kAny && ip.fragment != 0) {
@@ -142,16 +152,16 @@ template <net::Family kFamily, Shape kShape, class Out>
     const std::uint32_t remaining = ip.length - ip.header_length;
     std::uint32_t ports = 0;
     std::uint64_t l4_fields = 0;  // TCP flags or ICMP type and code, where they stand in the key
-    auto l4_offset = static_cast<std::uint16_t>(l2.l3_offset + ip.header_length);
-    std::uint16_t flags = kFamily == net::Family::ip6 ? kLaneIpv6 : 0;
+    std::uint64_t proto = ip.proto;
     if (kAny && (match_flags & net::kLaterFragment) != 0) {
-        l4_offset = 0;
+        out.l4_offset = 0;
     } else if (ip.proto == net::kProtoTcp) {
         if (remaining < net::kTcpBytes) return DropReason::l4_truncated;
         ports = net::load32(l4);
         const std::uint32_t data_offset = (l4[12] >> 4) * 4u;
         l4_fields = std::uint64_t{l4[13]} << kTcpFlagsBit;
         if (data_offset < net::kTcpBytes || data_offset > remaining) return DropReason::tcp_data_offset;
+        proto = net::kProtoTcp;  // constants for plain packets, so that nobody keeps the field until here
         match_flags |= net::kL4Known;
     } else if (!kAny || ip.proto == net::kProtoUdp) {
         if (remaining < net::kUdpBytes) return DropReason::l4_truncated;
@@ -161,6 +171,7 @@ template <net::Family kFamily, Shape kShape, class Out>
         // A first fragment tells the whole datagram's length.
         const bool over = udp_length > remaining && (match_flags & net::kFirstFragment) == 0;
         if (udp_length < net::kUdpBytes || over) return DropReason::udp_length;
+        proto = net::kProtoUdp;
         match_flags |= net::kL4Known;
     } else {
         const L4 other = parse_other_l4(kFamily, ip.proto, l4, remaining);
@@ -168,12 +179,12 @@ template <net::Family kFamily, Shape kShape, class Out>
         ports = std::uint32_t{other.dst_port_be} << 16 | other.src_port_be;
         l4_fields = std::uint64_t{other.type} << kIcmpTypeBit | std::uint64_t{other.code} << kIcmpCodeBit;
         if (other.known) match_flags |= net::kL4Known;
-        if (other.icmp_error) flags |= kLaneIcmpError;
-        if (ip.proto == net::kProtoNoNext && kFamily == net::Family::ip6) l4_offset = 0;
+        if (other.icmp_error) out.flags |= kLaneIcmpError;
+        if (ip.proto == net::kProtoNoNext && kFamily == net::Family::ip6) out.l4_offset = 0;
     }
 
     // The rest of the key as two words in one store each.
-    ip.words.rest = std::uint64_t{ports} | std::uint64_t{l2.attachment.tenant} << 32 | std::uint64_t{ip.proto} << 48;
+    ip.words.rest = std::uint64_t{ports} | std::uint64_t{l2.attachment.tenant} << 32 | proto << 48;
     const std::uint64_t first_packet = l4_fields | std::uint64_t{net::be16(l2.attachment.interface)} |
                                        std::uint64_t{ip.dscp} << kDscpBit |
                                        std::uint64_t{match_flags} << kMatchFlagsBit | std::uint64_t{l2.pcp} << kPcpBit;
@@ -182,12 +193,6 @@ template <net::Family kFamily, Shape kShape, class Out>
     // Pieces of one datagram share a hash: only the first one has ports.
     out.hash = kAny && ip.fragment != 0 ? fragment_hash(key, seed)
                                         : net::flow_hash(ip.words, seed, kFamily == net::Family::ip4);
-    out.l3_length = static_cast<std::uint16_t>(ip.length);
-    out.l3_offset = l2.l3_offset;
-    out.l4_offset = l4_offset;
-    out.in_interface = l2.attachment.interface;
-    out.flags = flags;
-    out.ttl = ip.ttl;
     return {};
 }
 
@@ -247,7 +252,7 @@ template <class Out>
 }
 
 // What comes behind L2 if it is a plain packet, at a place that the compiler knows. False: something else, for
-// parse_any_frame, and nothing is written. Else `drop` is the answer.
+// parse_any_frame, and nothing is written but the tenant, which is the right one. Else `drop` is the answer.
 template <class Out>
 [[gnu::always_inline]] inline bool parse_plain_ip(const std::uint8_t* frame, std::uint32_t length,
                                                   IpChecksum::Value ip_checksum, const L2& l2,
@@ -255,13 +260,17 @@ template <class Out>
                                                   Drop& drop) noexcept {
     const std::uint8_t* l3 = frame + l2.l3_offset;
     const std::uint32_t available = length - l2.l3_offset;
-    if (l2.ether_type_be == net::be16(net::kEtherTypeIp4) && is_plain<net::Family::ip4>(l3, available)) {
+    // The tenant first: nothing is stored then between is_plain's loads and the same ones again, which the compiler
+    // takes for one.
+    if (l2.ether_type_be == net::be16(net::kEtherTypeIp4)) {
         out.tenant = l2.attachment.tenant;
+        if (!is_plain<net::Family::ip4>(l3, available)) return false;
         drop = parse_ip_as<net::Family::ip4, Shape::plain>(frame, length, ip_checksum, false, l2, seed, out, key);
         return true;
     }
-    if (l2.ether_type_be == net::be16(net::kEtherTypeIp6) && is_plain<net::Family::ip6>(l3, available)) {
+    if (l2.ether_type_be == net::be16(net::kEtherTypeIp6)) {
         out.tenant = l2.attachment.tenant;
+        if (!is_plain<net::Family::ip6>(l3, available)) return false;
         drop = parse_ip_as<net::Family::ip6, Shape::plain>(frame, length, ip_checksum, false, l2, seed, out, key);
         return true;
     }
@@ -276,8 +285,8 @@ template <class Out>
                                                      const net::HashSeed& seed, Out& out, net::FlowKey& key,
                                                      Drop& drop) noexcept {
     if (length < net::kEthernetBytes + net::kIp4Bytes || !is_for(frame, port)) return false;
-    // Field by field: asked as a whole, the attachment goes through memory, 30 instructions a packet.
-    if (port.untagged.tenant == kNoTenant || port.untagged.interface == kNoInterface) return false;
+    // Asked as a whole, the attachment goes through memory, 30 instructions a packet.
+    if (port.untagged.interface == kNoInterface) return false;
     const L2 l2{{}, net::load16(frame + 12), net::kEthernetBytes, port.untagged, 0};
     return parse_plain_ip(frame, length, ip_checksum, l2, seed, out, key, drop);
 }
@@ -293,15 +302,15 @@ template <class Out>
     if (net::load16(frame + 12) != net::be16(net::kEtherTypeVlan) || port.by_vlan.empty()) return false;
     const std::uint16_t tci = net::load16_be(frame + net::kEthernetBytes);
     const Attachment attachment = port.by_vlan[tci & 0x0fff];
-    if (attachment.tenant == kNoTenant || attachment.interface == kNoInterface) return false;
+    if (attachment.interface == kNoInterface) return false;
     const L2 l2{{}, net::load16(frame + kL3 - 2), kL3, attachment, static_cast<std::uint8_t>(tci >> 13)};
     return parse_plain_ip(frame, length, ip_checksum, l2, seed, out, key, drop);
 }
 
 }  // namespace parser
 
-// nullopt: `out` and `key` are whole. Otherwise the reason, `out.tenant` as far as known, with `arp`, `nd` and what an
-// address is refused for the interface and l3_offset too, all else in `out` and `key` undefined.
+// `out` is fresh. nullopt: `out` and `key` are whole. Otherwise the reason, `out.tenant` as far as known, with `arp`,
+// `nd` and what an address is refused for the interface and l3_offset too, all else in `out` and `key` undefined.
 template <class Out>
 std::optional<DropReason> parse_packet(const Frame& frame, const Port& port, const net::HashSeed& seed, Out& out,
                                        net::FlowKey& key) noexcept {

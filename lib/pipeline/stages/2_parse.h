@@ -32,16 +32,10 @@ struct Parse {
     template <class Burst>
     static void process(WorkerState& worker, const Snapshot& snapshot, Burst& burst) noexcept {
         // RX has asked for the first ones' headers, and all that it received are live, or nearly.
-        const unsigned distance = std::min<unsigned>(snapshot.prefetch_header, kMaxLanes);
-        const LaneSet ahead = burst.live().without(LaneSet::first(distance));
-        auto next = ahead.begin();
+        const std::size_t distance = snapshot.prefetch_header, bound = burst.live().bound();
         const Port* const ports = snapshot.ports.data();
         burst.filter([&](auto i) __attribute__((always_inline)) {
-            if (next != ahead.end()) {
-                const rte_mbuf* const mbuf = burst.lane(*next).mbuf;
-                base::prefetch_read(rte_pktmbuf_mtod(mbuf, const void*));
-                ++next;
-            }
+            if (i + distance < bound) base::prefetch_read(rte_pktmbuf_mtod(burst.lane(i + distance).mbuf, const void*));
             return parse_lane(ports[burst.lane(i).in_port], snapshot, burst, i);
         });
         if (burst.has_raw()) [[unlikely]]
@@ -58,17 +52,23 @@ struct Parse {
         const net::HashSeed& seed = snapshot.hash_seed;
         rte_mbuf* const mbuf = lane.mbuf;
         const std::uint32_t length = mbuf->pkt_len;
-        if (mbuf->data_len < length && mbuf->data_len < kHeaderBytes) [[unlikely]] {
-            if (!pull_up(mbuf, std::min(length, kHeaderBytes))) return burst.drop(i, DropReason::headers_chained);
+        if (mbuf->data_len < length) [[unlikely]] {
+            if (mbuf->data_len < kHeaderBytes && !pull_up(mbuf, std::min(length, kHeaderBytes)))
+                return burst.drop(i, DropReason::headers_chained);
         }
         std::optional<DropReason> drop;
         const bool quiet = is_quiet(*mbuf);
         const auto checksum = quiet_checksum(*mbuf);
-        if (!quiet || !parser::parse_plain_frame(rte_pktmbuf_mtod(mbuf, const std::uint8_t*), length, checksum, port,
-                                                 seed, lane, burst.key(i), drop))
-            drop = parse_rest(*mbuf, port, seed, burst, i);
-        if (drop) return refuse(port, snapshot, burst, i, *drop);
         // Padding behind the datagram is nobody's: no policer bills it and no session counts it.
+        if (quiet && parser::parse_plain_frame(rte_pktmbuf_mtod(mbuf, const std::uint8_t*), length, checksum, port,
+                                               seed, lane, burst.key(i), drop)) {
+            if (drop) [[unlikely]]
+                return refuse(port, snapshot, burst, i, *drop);
+            lane.frame_length = std::uint32_t{lane.l3_offset} + lane.l3_length;  // no tag is off
+            return true;
+        }
+        drop = parse_rest(*mbuf, port, seed, burst, i);
+        if (drop) return refuse(port, snapshot, burst, i, *drop);
         lane.frame_length -= length - lane.l3_offset - lane.l3_length;
         return true;
     }
