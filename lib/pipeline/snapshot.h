@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "acl/classifier.h"
+#include "base/cache_line.h"
 #include "net/flow_hash.h"
 #include "net/mac.h"
 #include "net/prefix.h"
@@ -45,7 +46,8 @@ enum class Rpf : std::uint8_t { none, loose, strict };
 inline constexpr std::uint16_t kNoMssClamp = 0;
 inline constexpr std::uint16_t kMssClampAuto = 0xffff;
 
-// What a port and tag stack map to: the tenant, and the interface whose L3 it is (kNoInterface: none there).
+// What a port and tag stack map to: the tenant, and the interface whose L3 it is (kNoInterface: none there). Where
+// there is an interface there is a tenant.
 struct Attachment {
     std::uint16_t tenant = kNoTenant;
     std::uint16_t interface = kNoInterface;
@@ -58,8 +60,8 @@ struct TaggedAttachment {
     Attachment attachment;
 };
 
-struct Port {
-    net::Mac mac;  // frames for other unicast addresses are dropped
+struct alignas(2 * base::kCacheLine) Port {  // numbers become addresses by a shift
+    net::Mac mac;                            // frames for other unicast addresses are dropped
     bool admin_up = true;
     bool attached = true;            // false: the device is gone; no worker touches it, and admin_up is false too
     bool sends = true;               // up, and its link is; else why_not_sent() (port_state.h) is what TX drops as
@@ -76,10 +78,11 @@ struct Port {
     Attachment untagged;
     std::vector<TaggedAttachment> tagged;     // sorted by (outer, inner)
     std::vector<TaggedAttachment> wildcards;  // by specificity: match port + vlan with any inner; outer 0xffff: any
-    // By VLAN ID, what the two above say of a frame with one tag: one line for each 16 neighboring IDs in use instead of
-    // a search. Empty, or kVlanIds long (attachment.h).
+    // By VLAN ID, what the two above say of a frame with one tag: one line for each 16 neighboring IDs in use instead
+    // of a search. Empty, or kVlanIds long (attachment.h).
     std::vector<Attachment> by_vlan;
 };
+static_assert(sizeof(Port) == 2 * base::kCacheLine);
 
 inline constexpr std::uint8_t kMaxClasses = 65;  // slots; slot 0 is no class
 inline constexpr std::uint8_t kKeepDscp = 0xff;

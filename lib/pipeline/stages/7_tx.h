@@ -52,10 +52,22 @@ struct Tx {
             const route::NextHop& next_hop = next_hops[lane.next_hop];
             const Port& port = ports[next_hop.port];
             if (!port.sends) return burst.drop(i, why_not_sent(port));
-            if (!rewrite(lane, next_hop, classes)) return burst.drop(i, DropReason::headers_chained);
-            if (lane.mbuf->nb_segs != 1 && !port.sends_chains && !make_linear(lane.mbuf)) [[unlikely]]
-                return burst.drop(i, DropReason::tx_chained);
-            if (!worker.tx[next_hop.port].push(lane.mbuf)) {
+            // Read before the frame is written, or each of its bytes could be one of these.
+            rte_mbuf* const mbuf = lane.mbuf;
+            const unsigned l2_length = next_hop.l2_length, length = l2_length + lane.l3_length;
+            // The frame begins so much earlier, or later where this is negative.
+            const int longer = static_cast<int>(l2_length) - static_cast<int>(lane.l3_offset);
+            if (!rewrite(mbuf, lane, next_hop, l2_length, longer, classes))
+                return burst.drop(i, DropReason::headers_chained);
+            // L2 padding ends here, so that nobody's bytes leave in it; the device pads anew.
+            if (mbuf->nb_segs != 1) [[unlikely]] {
+                cut_chain(mbuf, longer, length);
+                if (!port.sends_chains && !make_linear(mbuf)) return burst.drop(i, DropReason::tx_chained);
+            } else {
+                mbuf->pkt_len = length;
+                mbuf->data_len = static_cast<std::uint16_t>(length);
+            }
+            if (!worker.tx[next_hop.port].push(mbuf)) {
                 worker.ports[next_hop.port].tx_dropped.add(1);
                 worker.class_tx_dropped[next_hop.port][lane.traffic_class].add(1);
                 return burst.drop(i, DropReason::tx_full);
@@ -90,34 +102,21 @@ struct Tx {
         });
     }
 
-    // False: the first segment has no headroom for the longer Ethernet header.
-    [[gnu::always_inline]] static bool rewrite(auto& lane, const route::NextHop& next_hop,
-                                               const TrafficClass* classes) noexcept {
-        // Read before the frame is written, or each of its bytes could be one of these.
-        rte_mbuf* mbuf = lane.mbuf;
-        const unsigned l2_length = next_hop.l2_length;
-        const unsigned length = l2_length + lane.l3_length;
-        const bool ip6 = (lane.flags & kLaneIpv6) != 0;
-        // The frame begins so much earlier, or later where this is negative. Parsed headers lie in the first segment.
-        const int longer = static_cast<int>(l2_length) - static_cast<int>(lane.l3_offset);
+    // False: the first segment has no headroom for the longer Ethernet header. Lengths are the caller's.
+    [[gnu::always_inline]] static bool rewrite(rte_mbuf* mbuf, auto& lane, const route::NextHop& next_hop,
+                                               unsigned l2_length, int longer, const TrafficClass* classes) noexcept {
         if (longer > static_cast<int>(rte_pktmbuf_headroom(mbuf))) return false;
         mbuf->data_off = static_cast<std::uint16_t>(mbuf->data_off - longer);
         auto* frame = rte_pktmbuf_mtod(mbuf, std::uint8_t*);
-        if (ip6) {
+        std::uint16_t ether_type;
+        if ((lane.flags & kLaneIpv6) != 0) {
             --frame[l2_length + 7];  // RFC 8200 3: hop limit
+            ether_type = net::kEtherTypeIp6;
         } else {
             net::decrement_ttl_ip4(frame + l2_length);
+            ether_type = net::kEtherTypeIp4;
         }
-        write_ethernet(frame, next_hop, l2_length, ip6, classes[lane.traffic_class]);
-        // L2 padding ends here, so that nobody's bytes leave in it; the device pads anew.
-        if (mbuf->nb_segs != 1) [[unlikely]] {
-            mbuf->data_len = static_cast<std::uint16_t>(mbuf->data_len + longer);
-            mbuf->pkt_len += static_cast<std::uint32_t>(longer);
-            cut_chain(mbuf, length);
-        } else {
-            mbuf->pkt_len = length;
-            mbuf->data_len = static_cast<std::uint16_t>(length);
-        }
+        write_ethernet(frame, next_hop, l2_length, net::be16(ether_type), classes, lane);
         // What RX said of the packet (a stripped tag, checksums, a type) must not reach the driver as a request or the
         // next owner as a fact; only what says who owns the buffer stays.
         mbuf->ol_flags &= RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL;
@@ -125,20 +124,21 @@ struct Tx {
         return true;
     }
 
-    static void write_ethernet(std::uint8_t* frame, const route::NextHop& next_hop, unsigned l2_length, bool ip6,
-                               const TrafficClass& traffic_class) noexcept {
+    static void write_ethernet(std::uint8_t* frame, const route::NextHop& next_hop, unsigned l2_length,
+                               std::uint16_t ether_type_be, const TrafficClass* classes, const auto& lane) noexcept {
         std::memcpy(frame, next_hop.l2_header.data(), 12);
         if (l2_length > 14) {
             std::memcpy(frame + 12, next_hop.l2_header.data() + 12, 4);
             if (l2_length > 18) std::memcpy(frame + 16, next_hop.l2_header.data() + 16, 4);
-            net::set_pcp(frame, l2_length, traffic_class.pcp);  // looked up for tagged frames only
+            net::set_pcp(frame, l2_length, classes[lane.traffic_class].pcp);
         }
-        const std::uint16_t ether_type = net::be16(ip6 ? net::kEtherTypeIp6 : net::kEtherTypeIp4);
-        std::memcpy(frame + l2_length - 2, &ether_type, 2);
+        std::memcpy(frame + l2_length - 2, &ether_type_be, 2);
     }
 
-    // Stands apart, as it frees segments.
-    [[gnu::noinline]] static void cut_chain(rte_mbuf* mbuf, std::uint32_t length) noexcept {
+    // Parsed headers lie in the first segment, so that one has become longer. Stands apart, as it frees segments.
+    [[gnu::noinline]] static void cut_chain(rte_mbuf* mbuf, int longer, std::uint32_t length) noexcept {
+        mbuf->data_len = static_cast<std::uint16_t>(mbuf->data_len + longer);
+        mbuf->pkt_len += static_cast<std::uint32_t>(longer);
         if (mbuf->pkt_len <= length) return;
         mbuf->pkt_len = length;
         rte_mbuf* segment = mbuf;
