@@ -2,6 +2,7 @@
 #include "app/plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "base/log.h"
 #include "config/load.h"
 #include "config/units.h"
+#include "control/policers.h"
 #include "port/port.h"
 #include "topology/placement.h"
 
@@ -134,6 +136,7 @@ Job job_of(const config::Config& config, const PlanArguments& arguments) {
         job.packets_per_second = packets_at(static_cast<double>(rate->per_second), arguments.packet_bytes);
     }
     job.sessions = config.sessions.capacity;
+    job.session_buckets = static_cast<unsigned>(std::popcount(control::session_policer_places(config)));
     for (const auto& list : config.acls) job.rules += list.rules.size();
     job.routes = config.routes.size();
     for (const auto& file : config.route_files) job.routes += file.routes->size();

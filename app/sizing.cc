@@ -48,7 +48,8 @@ Sizing size_up(const Job& job) {
     s.packets_per_core = job.clock_hz / s.cycles_per_packet;
     s.workers = std::max(1u, static_cast<unsigned>(std::ceil(job.packets_per_second / (s.packets_per_core * kLoad))));
     const std::uint32_t each = job.sessions / s.workers;
-    s.sessions_total = session::Table::memory_needed(std::max(each, 1u)) * s.workers;
+    s.buckets_total = session::Besides::memory_needed(std::max(each, 1u)) * job.session_buckets * s.workers;
+    s.sessions_total = session::Table::memory_needed(std::max(each, 1u)) * s.workers + s.buckets_total;
     s.session_bytes = static_cast<double>(s.sessions_total) / job.sessions;
     s.rule_bytes = kRuleBytes;
     s.route_bytes = kRouteBytes;
@@ -62,14 +63,15 @@ std::string to_text(const Job& job, const Sizing& s) {
     return fmt::format(
         "rate: {:.2f} Mpps; {:.0f} cycles a packet{}, so {:.2f} Mpps a core at {:.2f} GHz\n"
         "workers: {}, each loaded to {:.0f} % at most; and the main lcore\n"
-        "sessions: {} at {:.0f} bytes, {:.0f} MiB\n"
+        "sessions: {} at {:.0f} bytes, {:.0f} MiB{}\n"
         "rules: {} at about {:.0f} bytes, {:.1f} MiB\n"
         "routes: {} at about {:.0f} bytes (IPv4, both copies), {:.1f} MiB\n",
         job.packets_per_second / 1e6, s.cycles_per_packet,
         job.cycles_per_packet != 0 ? "" : " (docs/performance.md's machine; --cycles gives your own)",
         s.packets_per_core / 1e6, job.clock_hz / 1e9, s.workers, 100 * kLoad, job.sessions, s.session_bytes,
-        mib(s.sessions_total), job.rules, s.rule_bytes, mib(s.rules_total), job.routes, s.route_bytes,
-        mib(s.routes_total));
+        mib(s.sessions_total),
+        s.buckets_total == 0 ? "" : fmt::format(" ({:.0f} MiB of it for `per_session`)", mib(s.buckets_total)),
+        job.rules, s.rule_bytes, mib(s.rules_total), job.routes, s.route_bytes, mib(s.routes_total));
 }
 
 nlohmann::ordered_json to_json(const Job& job, const Sizing& s) {
@@ -79,7 +81,11 @@ nlohmann::ordered_json to_json(const Job& job, const Sizing& s) {
             {"packets_per_core", s.packets_per_core},
             {"load", kLoad},
             {"workers", s.workers},
-            {"sessions", {{"count", job.sessions}, {"bytes_each", s.session_bytes}, {"bytes", s.sessions_total}}},
+            {"sessions",
+             {{"count", job.sessions},
+              {"bytes_each", s.session_bytes},
+              {"bytes", s.sessions_total},
+              {"bucket_bytes", s.buckets_total}}},
             {"rules", {{"count", job.rules}, {"bytes_each", s.rule_bytes}, {"bytes", s.rules_total}}},
             {"routes", {{"count", job.routes}, {"bytes_each", s.route_bytes}, {"bytes", s.routes_total}}}};
 }

@@ -11,7 +11,8 @@ namespace cachewire::app {
 
 struct Job {
     double packets_per_second = 0;
-    std::uint32_t sessions = 0;  // capacity, split over the workers
+    std::uint32_t sessions = 0;    // capacity, split over the workers
+    unsigned session_buckets = 0;  // a session: places that have a policer with `per_session`
     std::size_t rules = 0, routes = 0;
     double cycles_per_packet = 0;  // 0: built_in_cycles(sessions)
     double clock_hz = 2.6e9;       // of what the cycles were measured in: the TSC's
@@ -22,6 +23,7 @@ struct Sizing {
     unsigned workers;                                       // at kLoad of what a core can do
     double session_bytes, rule_bytes, route_bytes;          // each
     std::size_t sessions_total, rules_total, routes_total;  // bytes
+    std::size_t buckets_total;                              // of sessions_total
 };
 
 // A worker that is loaded more than this has nothing left for bursts, reloads and sessions that begin.

@@ -48,6 +48,15 @@ std::string all_differences(const Json& answer) {
     return text;
 }
 
+// Of a dry run; nothing to say where it would take no more.
+std::string more_memory_text(const Json& answer) {
+    static const Json::json_pointer kMore("/memory/sessions/more_bytes");
+    const std::uint64_t bytes = answer.value(kMore, std::uint64_t{0});
+    return bytes == 0 ? ""
+                      : fmt::format("buckets of sessions would take {:.1f} MiB more, until the end\n",
+                                    static_cast<double>(bytes) / (1 << 20));
+}
+
 }  // namespace
 
 void declare_reload(void* cli_app, Arguments& arguments) {
@@ -81,6 +90,7 @@ int run_reload(Context& context, const Arguments& arguments) {
         *context.out << fmt::format("`cwctl confirm` within {} keeps it, or what ran before runs again\n",
                                     *arguments.confirm);
     if (const auto preview = answer.find("preview"); preview != answer.end()) *context.out << preview_text(*preview);
+    *context.out << more_memory_text(answer);
     return kDone;
 }
 

@@ -2,6 +2,7 @@
 #include "control/policers.h"
 
 #include <algorithm>
+#include <bit>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,8 @@ namespace cachewire::control {
 namespace {
 
 using pipeline::PolicerPlace;
+
+constexpr PolicerPlace kSessionPlaces[] = {PolicerPlace::tenant_in, PolicerPlace::rule, PolicerPlace::tenant_out};
 
 std::uint16_t& slot_of(pipeline::Snapshot& snapshot, const PolicerAttachment& attachment) {
     const std::uint16_t owner = attachment.key.owner;
@@ -75,6 +78,7 @@ std::vector<PolicerAttachment> policer_attachments(const config::Config& config,
 }
 
 void attach_policers(const config::Config& config, Registry& registry, pipeline::Snapshot& snapshot) {
+    snapshot.session_policer_places = session_policer_places(config);
     for (const PolicerAttachment& attachment : policer_attachments(config, registry)) {
         const config::Policer& policer = config.policers[attachment.policer];
         const std::uint16_t index = registry.policers.get(attachment.key);
@@ -85,23 +89,45 @@ void attach_policers(const config::Config& config, Registry& registry, pipeline:
         profile = qos::make_profile(policer_config(policer));
         profile.bucket = bucket;
         profile.per_session = policer.per_session;
-        if (policer.per_session) snapshot.session_policer_places |= bit_of(attachment.place);
         if (attachment.place != PolicerPlace::rule) slot_of(snapshot, attachment) = index;
         snapshot.policer_places |= bit_of(attachment.place);
     }
     snapshot.policers.resize(std::max<std::size_t>(snapshot.policers.size(), registry.policers.end()));
 }
 
-void make_session_buckets(const config::Config& config, session::Table& sessions) {
-    const auto make = [&](const std::optional<std::size_t>& policer, PolicerPlace place) {
-        if (policer && config.policers[*policer].per_session) sessions.make_beside(pipeline::beside_of(place));
+std::uint8_t session_policer_places(const config::Config& config) {
+    std::uint8_t places = 0;
+    const auto add = [&](const std::optional<std::size_t>& policer, PolicerPlace place) {
+        if (policer && config.policers[*policer].per_session) places |= bit_of(place);
     };
     for (const config::Tenant& tenant : config.tenants) {
-        make(tenant.policer_in, PolicerPlace::tenant_in);
-        make(tenant.policer_out, PolicerPlace::tenant_out);
+        if (tenant.sessions == config::SessionMode::none) continue;
+        add(tenant.policer_in, PolicerPlace::tenant_in);
+        add(tenant.policer_out, PolicerPlace::tenant_out);
+        if (!tenant.acl) continue;
+        for (const config::AclRule& rule : config.acls[*tenant.acl].rules) add(rule.policer, PolicerPlace::rule);
     }
-    for (const config::Acl& acl : config.acls)
-        for (const config::AclRule& rule : acl.rules) make(rule.policer, PolicerPlace::rule);
+    return places;
+}
+
+void make_session_buckets(const config::Config& config, session::Table& sessions) {
+    const std::uint8_t places = session_policer_places(config);
+    for (const PolicerPlace place : kSessionPlaces)
+        if (places & bit_of(place)) sessions.make_beside(pipeline::beside_of(place));
+}
+
+std::size_t session_buckets_needed(const config::Config& config, std::uint32_t capacity) {
+    return static_cast<std::size_t>(std::popcount(session_policer_places(config))) *
+           session::Besides::memory_needed(capacity);
+}
+
+std::size_t session_buckets_missing(const config::Config& config, const session::Table& sessions) {
+    const std::uint8_t places = session_policer_places(config);
+    const std::size_t each = session::Besides::memory_needed(static_cast<std::uint32_t>(sessions.stats().capacity));
+    std::size_t bytes = 0;
+    for (const PolicerPlace place : kSessionPlaces)
+        if (places & bit_of(place) && sessions.beside(pipeline::beside_of(place)) == nullptr) bytes += each;
+    return bytes;
 }
 
 void fill_classes(const config::Config& config, Registry& registry, pipeline::Snapshot& snapshot) {

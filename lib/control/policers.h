@@ -32,9 +32,16 @@ PolicerKey rule_policer_key(const config::Acl& acl, std::size_t rule);
 // for a policer that can't be kept, and when indices run out.
 void attach_policers(const config::Config& config, Registry& registry, pipeline::Snapshot& snapshot);
 
-// Room for the buckets of sessions, where policers need it and there is none yet: before a snapshot of this
+// Where some session can come to a policer with a bucket for each (a bit a PolicerPlace): on a tenant, or on a rule of
+// a list that a tenant has. A list that no tenant has gets no packet.
+std::uint8_t session_policer_places(const config::Config& config);
+
+// Room for the buckets of sessions, in all those places where there is none yet: before a snapshot of this
 // configuration is published. Throws base::MachineError.
 void make_session_buckets(const config::Config& config, session::Table& sessions);
+// What that maps: for a table of `capacity`, and for one that may have some.
+std::size_t session_buckets_needed(const config::Config& config, std::uint32_t capacity);
+std::size_t session_buckets_missing(const config::Config& config, const session::Table& sessions);
 
 // Classes: their numbers, what they mark, and which DSCP and PCP stand for them.
 void fill_classes(const config::Config& config, Registry& registry, pipeline::Snapshot& snapshot);

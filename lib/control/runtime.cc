@@ -6,6 +6,7 @@
 #include <map>
 #include <stdexcept>
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <rte_eal.h>
 #include <rte_ethdev.h>
@@ -71,6 +72,7 @@ ControlSocket::Json answer_of(const Runtime::ReloadResult& result) {
     if (!result.error.empty()) answer["error"] = result.error;
     for (const auto& diagnostic : result.diagnostics) answer["diagnostics"].push_back(config::to_string(diagnostic));
     if (result.preview) answer["preview"] = to_json(*result.preview);
+    if (result.session_bucket_bytes) answer["memory"] = {{"sessions", {{"more_bytes", *result.session_bucket_bytes}}}};
     return answer;
 }
 
@@ -191,8 +193,11 @@ void Runtime::start_workers() {
             base::ExitStatus::configuration,
             "sessions.capacity: it is split over the workers, and there are " + std::to_string(workers) + " of them");
     const std::uint32_t capacity = config_.sessions.capacity / workers;
-    const std::size_t bytes = session::Table::memory_needed(capacity);
-    base::log_info("sessions: {} on each of {} workers take {} MiB each, {} MiB in all", capacity, workers, bytes >> 20,
+    const std::size_t buckets = session_buckets_needed(config_, capacity);
+    const std::size_t bytes = session::Table::memory_needed(capacity) + buckets;
+    base::log_info("sessions: {} on each of {} workers take {} MiB each{}, {} MiB in all", capacity, workers,
+                   bytes >> 20,
+                   buckets == 0 ? "" : fmt::format(" ({} MiB of it for policers' `per_session`)", buckets >> 20),
                    bytes * workers >> 20);
     const auto quotas = std::make_shared<session::SharedQuotas>();
     const KernelMeters kernel_meters = make_kernel_meters();

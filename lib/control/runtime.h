@@ -72,7 +72,8 @@ class Runtime {
         std::string error;  // a sentence, when it is not the file's fault
         std::vector<config::Diagnostic> diagnostics;
         std::uint64_t generation = 0;
-        std::optional<PolicyPreview> preview;  // of a dry run
+        std::optional<PolicyPreview> preview;             // of a dry run
+        std::optional<std::size_t> session_bucket_bytes;  // of a dry run: what make_session_buckets() would map
     };
     struct ReloadOptions {
         bool dry_run = false;                    // everything but the publication

@@ -133,6 +133,9 @@ Runtime::ReloadResult Runtime::apply(config::Config next, bool dry_run) {
                                             SnapshotBuilder::lists_of(*pass), kPreviewBudget);
             for (const auto& worker : workers_.all()) result.preview->live += worker->state().sessions->stats().active;
             name_rules(*result.preview, next);
+            result.session_bucket_bytes = 0;
+            for (const auto& worker : workers_.all())
+                *result.session_bucket_bytes += session_buckets_missing(next, *worker->state().sessions);
         }
         PortChange ports({ports_, *pools_, workers_, *builder_, [this] { return quiesce(); }}, config_, next);
         if (!dry_run) ports.open();

@@ -29,6 +29,10 @@ class Besides {
         memory_bytes_.fetch_add(memory_[use].size(), std::memory_order_relaxed);
         at_[use].store(memory_[use].data(), std::memory_order_release);
     }
+    // What make() maps.
+    static std::size_t memory_needed(std::uint32_t capacity) noexcept {
+        return base::HugeArray::mapped_bytes(std::size_t{capacity} * kBytes);
+    }
     // Null: not made.
     [[nodiscard]] std::byte* of(std::size_t use) const noexcept { return at_[use].load(std::memory_order_acquire); }
     // Any thread.

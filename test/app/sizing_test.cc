@@ -43,3 +43,20 @@ TEST_CASE("sizing: as many workers as the rate needs at 70 % load, one at least"
     CHECK(app::size_up(job).cycles_per_packet == app::built_in_cycles(1 << 20));
     CHECK(app::to_json(job, app::size_up(job))["workers"] == 1);
 }
+
+TEST_CASE("sizing: buckets of sessions are memory of the sessions, an array for each place and worker", "[app]") {
+    app::Job job{.packets_per_second = 10e6,
+                 .sessions = 1 << 20,
+                 .session_buckets = 2,
+                 .cycles_per_packet = 200,
+                 .clock_hz = 2e9};
+    const app::Sizing s = app::size_up(job);
+    REQUIRE(s.workers == 2);
+    CHECK(s.buckets_total == std::size_t{2} * 2 * 32 * (1 << 19));
+    CHECK(s.sessions_total == 2 * session::Table::memory_needed(1 << 19) + s.buckets_total);
+    CHECK(app::to_json(job, s)["sessions"]["bucket_bytes"] == s.buckets_total);
+    CHECK_THAT(app::to_text(job, s), Catch::Matchers::Contains("(64 MiB of it for `per_session`)"));
+    job.session_buckets = 0;
+    CHECK(app::size_up(job).buckets_total == 0);
+    CHECK_THAT(app::to_text(job, app::size_up(job)), !Catch::Matchers::Contains("per_session"));
+}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Policers with a bucket for each session through the whole path, from the file to what leaves.
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -67,6 +68,49 @@ class SessionRig {
 const char* const kTenantIn = ", policer: {in: each}";
 
 }  // namespace
+
+TEST_CASE("session policer: arrays are made where a session can come to one, and counted before", "[qos]") {
+    struct Case {
+        const char* what;
+        std::string tenants, rule;
+        std::vector<pipeline::PolicerPlace> places;
+    };
+    using enum pipeline::PolicerPlace;
+    const Case cases[] = {
+        {"none at all", "{name: red, id: 1}", "", {}},
+        {"named by nobody but a list that no tenant has", "{name: red, id: 1}", ", policer: each", {}},
+        {"a list that one tenant has", "{name: red, id: 1}, {name: blue, id: 2, acl: edge}", ", policer: each", {rule}},
+        {"a list without one", "{name: red, id: 1, acl: edge}", "", {}},
+        {"in", "{name: red, id: 1, sessions: cache, policer: {in: each}}", "", {tenant_in}},
+        {"all of them, by two tenants",
+         "{name: red, id: 1, acl: edge, policer: {in: each}}, {name: blue, id: 2, sessions: track, policer: {out: "
+         "each}}",
+         ", policer: each",
+         {tenant_in, rule, tenant_out}},
+        {"another policer", "{name: red, id: 1, sessions: cache, policer: {in: all}}", "", {}},
+    };
+    for (const Case& c : cases) {
+        INFO(c.what);
+        const config::Config config = test::config_of(
+            "version: 1\nports: [{name: p, device: net_null0}]\nqos: {policers: [{name: each, rate: 8kbit, burst: "
+            "100B, per_session: true}, {name: all, rate: 8kbit}]}\nacl: [{name: edge, stateful: true, "
+            "rules: [{action: permit" +
+            c.rule + "}]}]\ntenants: [" + c.tenants + "]\n");
+        std::uint8_t bits = 0;
+        for (const auto place : c.places) bits |= static_cast<std::uint8_t>(1u << static_cast<unsigned>(place));
+        CHECK(control::session_policer_places(config) == bits);
+        session::Table table(4096, -1, 1'000'000'000, {});
+        const std::size_t before = table.stats().memory_bytes;
+        const std::size_t needed = control::session_buckets_needed(config, 4096);
+        CHECK(needed == c.places.size() * 4096 * 32);
+        CHECK(control::session_buckets_missing(config, table) == needed);
+        control::make_session_buckets(config, table);
+        CHECK(table.stats().memory_bytes == before + needed);
+        CHECK(control::session_buckets_missing(config, table) == 0);
+        for (const auto place : {tenant_in, rule, tenant_out})
+            CHECK((table.beside(pipeline::beside_of(place)) != nullptr) == (std::ranges::count(c.places, place) != 0));
+    }
+}
 
 TEST_CASE("session policer: each session is held at the rate, whatever the others send", "[qos]") {
     for (const bool rule : {false, true}) {

@@ -149,9 +149,21 @@ class Reload(Reloading):
         with self.running(change) as (cachewire, config):
             before = cachewire.ask("/cachewire/memory")["sessions"]
             config["qos"] = {"policers": [{"name": "each", "rate": "8kbit", "burst": "2000B", "per_session": True}]}
-            config["tenants"][0]["policer"] = {"in": "each"}
+            # Where nobody comes to it there is no array.
+            config["acl"].append({"name": "unused", "stateful": True, "rules": [{"action": "permit", "policer": "each"}]})
+            cachewire.write(config)
+            self.assertEqual(cachewire.control(command="reload", dry_run=True)["memory"], {"sessions": {"more_bytes": 0}})
             self.reload(cachewire, config)
-            self.assertGreaterEqual(cachewire.ask("/cachewire/memory")["sessions"]["bytes"], before["bytes"] + 32 * before["capacity"])
+            self.assertEqual(cachewire.ask("/cachewire/memory")["sessions"]["bytes"], before["bytes"])
+            config["tenants"][0]["policer"] = {"in": "each"}
+            cachewire.write(config)
+            more = cachewire.control(command="reload", dry_run=True)["memory"]["sessions"]["more_bytes"]
+            self.assertGreaterEqual(more, 32 * before["capacity"])
+            self.assertIn(f"buckets of sessions would take {more / 2**20:.1f} MiB more", self.cwctl(cachewire, "reload", "--dry-run"))
+            self.assertEqual(cachewire.ask("/cachewire/memory")["sessions"]["bytes"], before["bytes"])
+            self.reload(cachewire, config)
+            self.assertEqual(cachewire.ask("/cachewire/memory")["sessions"]["bytes"], before["bytes"] + more)
+            self.assertNotIn("would take", self.cwctl(cachewire, "reload", "--dry-run"))
             # Each session has its burst of some frames, and many times the rate comes.
             cachewire.wait("violations of all sessions", lambda c: c.ask("/cachewire/qos/stats")["0"]["violate_packets"] > 100 * before["active"])
             stats = cachewire.ask("/cachewire/qos/stats")["0"]
@@ -159,6 +171,7 @@ class Reload(Reloading):
             self.assertGreater(stats["conform_bytes"], before["active"] * 2000 * 0.8)
             del config["tenants"][0]["policer"]
             del config["qos"]
+            config["acl"].pop()
             self.reload(cachewire, config)
             self.assertEqual(cachewire.ask("/cachewire/qos/stats"), {})
             self.assertEqual(cachewire.ask("/cachewire/ledger")["unaccounted"], 0)

@@ -339,6 +339,25 @@ class Plan(harness.Case):
             result = harness.run(*plan["eal"], "--no-huge", "-m", "512", "--file-prefix", f"cwnum{os.getpid()}", "--", "--config", path, "--duration", "1")
             self.assertEqual(result.status, 0, result)
 
+    def test_buckets_of_sessions_are_memory_of_the_plan_and_of_the_start(self):
+        policers = ("sessions: {capacity: 1048576}\nqos: {policers: [{name: each, rate: 1Mbit, per_session: true}]}\n"
+                    "tenants: [{name: red, id: 1, match: [{port: a}], sessions: cache%s}]\ninterfaces: [{tenant: red, port: a, addresses: [10.0.0.1/24]}]\n")
+        for policer, mib in (("", 0), (", policer: {in: each}", 32), (", policer: {in: each, out: each}", 64)):
+            with self.subTest(mib=mib):
+                more = policers % policer
+                result = self.plan("{}", "--rate", "1Mpps", "--json", more=more)
+                self.assertEqual(result.status, 0, result)
+                sessions = json.loads(result.stdout)["sizing"]["sessions"]
+                self.assertEqual(sessions["bucket_bytes"], mib << 20)
+                self.assertEqual(sessions["bytes"], (146 + mib) << 20)
+                path = os.path.join(self.folder(), "c.yaml")
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(f"version: 1\nworkers: {{lcores: \"1\", placement: ignore}}\nports: [{{name: a, device: net_null0}}]\n{more}")
+                result = harness.run("--lcores", "(0-1)@0", "--no-huge", "-m", "256", "--file-prefix", f"cwbucket{os.getpid()}", "--", "--config", path, "--duration", "1")
+                self.assertEqual(result.status, 0, result)
+                self.assertIn(f"{146 + mib} MiB in all", result.stderr)
+                self.assertEqual("per_session" in result.stderr, mib != 0)
+
     def test_strict_is_refused_where_lcores_would_share(self):
         many = f"{{lcores: \"1-{4 * os.cpu_count()}\", placement: strict}}"
         result = self.plan(many)
