@@ -31,6 +31,9 @@ struct LeavingPort {
     config::Port from;
 };
 
+// What devices counted that a reload closed, by the port's name: a port that comes back under it counts on.
+using ClosedPorts = std::map<std::string, port::PortStats>;
+
 class PortChange {
   public:
     struct Parts {  // of the Runtime

@@ -273,6 +273,8 @@ Runtime::View Runtime::view() const {
             builder_->registry(),
             workers_,
             ports_,
+            leaving_,
+            closed_ports_,
             *publisher_->current(),
             state_,
             generation_,

@@ -116,6 +116,8 @@ class Runtime {
         const Registry& registry;
         const Workers& workers;
         const std::vector<std::unique_ptr<port::EthPort>>& ports;
+        const std::vector<LeavingPort>& leaving_ports;
+        const ClosedPorts& closed_ports;
         const pipeline::Snapshot& snapshot;
         State state;
         std::uint64_t generation;
@@ -199,6 +201,7 @@ class Runtime {
     std::optional<PortWatch> watch_;
     LinkWatch links_;
     std::vector<LeavingPort> leaving_;
+    ClosedPorts closed_ports_;
     PortChange::OldQueues old_queues_;  // until the grace period is over
     unsigned lost_mbufs_ = 0;           // with ports that are closed for good
     std::optional<Publisher> publisher_;

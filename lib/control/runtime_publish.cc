@@ -182,6 +182,7 @@ void Runtime::close_leaving() {
         leaving.port->close();
         leaving.port->unplug();
         lost_mbufs_ += leaving.port->lost_mbufs();
+        port::add_counts(closed_ports_[leaving.port->name()], leaving.port->stats());
         pools_->give_back(leaving.port->pool(), leaving.from);
         base::log_info("port {}: closed, it is not in the configuration any more", leaving.port->name());
     }

@@ -85,7 +85,12 @@ Json port_stats(const View& v, std::string_view name) {
             tx_bytes += scheduled->counters.tx_bytes.read();
             tx_dropped += scheduled->counters.tx_dropped.read();
         }
-        const port::PortStats device = port->stats();
+        // With what devices counted that the name stood for before.
+        port::PortStats device = port->stats();
+        if (const auto closed = v.closed_ports.find(port->name()); closed != v.closed_ports.end())
+            port::add_counts(device, closed->second);
+        for (const LeavingPort& leaving : v.leaving_ports)
+            if (leaving.port->name() == port->name()) port::add_counts(device, leaving.port->stats());
         return {{"rx_packets", rx_packets},
                 {"rx_bytes", rx_bytes},
                 {"tx_packets", tx_packets},

@@ -51,6 +51,9 @@ struct PortStats {
     std::uint32_t link_mbps;
 };
 
+// The counters of `more` come on top; what is no counter stays.
+void add_counts(PortStats& to, const PortStats& more) noexcept;
+
 // What the pipeline has to do because the device does not.
 struct PortTraits {
     bool partial_checksums = false;              // the peer leaves L4 checksums to a NIC that isn't there

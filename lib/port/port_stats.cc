@@ -9,6 +9,13 @@
 
 namespace cachewire::port {
 
+void add_counts(PortStats& to, const PortStats& more) noexcept {
+    to.rx_missed += more.rx_missed;
+    to.rx_errors += more.rx_errors;
+    to.rx_nombuf += more.rx_nombuf;
+    to.tx_errors += more.tx_errors;
+}
+
 PortStats EthPort::stats() const {
     PortStats result = closed_;
     result.driver = driver_;
