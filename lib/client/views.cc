@@ -140,6 +140,19 @@ std::string interfaces_text(const Json& answer, bool) {
     return table.empty() ? "no interfaces\n" : table.text();
 }
 
+std::string twins_text(const Json& answer, bool rate) {
+    const auto counter = [rate](const char* name) { return rate ? fmt::format("{}/s", name) : std::string(name); };
+    Table table({"interface", "tenant", "ifname", "netns", "state", counter("to kernel"), counter("from kernel"),
+                 counter("refused"), "netns routes", "neighbors"});
+    // Counts of the namespace are there while it is watched.
+    const auto of_netns = [](const Json& twin, const char* key) { return twin.contains(key) ? twin[key] : Json("-"); };
+    for (const Json& t : answer)
+        table.add({field(t, "interface"), field(t, "tenant"), field(t, "ifname"), field(t, "netns"), field(t, "state"),
+                   field(t, "to_kernel"), field(t, "from_kernel"), field(t, "refused"), of_netns(t, "netns_routes"),
+                   of_netns(t, "netns_neighbors")});
+    return table.empty() ? "no twins\n" : table.text();
+}
+
 std::string tenants_text(const Json& answer, bool rate) {
     Table table({"tenant", "id", rate ? "dropped/s" : "dropped", "sessions", "quota", "mode", "acl", "policer in",
                  "policer out"});
@@ -224,6 +237,7 @@ constexpr auto kViews = std::to_array<View>({
     {"qos", "/cachewire/qos", View::Shape::qos, false, true, qos_text},
     {"services", "/cachewire/service/list", View::Shape::list, false, false, plain_text},
     {"tenants", "/cachewire/tenant/list", View::Shape::list, false, true, tenants_text},
+    {"twins", "/cachewire/kernel/list", View::Shape::list, false, true, twins_text},
     {"config", "config", View::Shape::file, false, false, config_text},
     {"overrides", "/cachewire/override/list", View::Shape::list, false, false, plain_text},
 });
@@ -271,7 +285,10 @@ bool is_gauge(std::string_view key) {
                                                                      "build_time_us",
                                                                      "waiting",
                                                                      "neighbors",
-                                                                     "neighbors_unresolved"});
+                                                                     "neighbors_unresolved",
+                                                                     "netns_routes",
+                                                                     "netns_neighbors",
+                                                                     "netns_foreign_routes"});
     return key.starts_with("state_") || std::find(kGauges.begin(), kGauges.end(), key) != kGauges.end();
 }
 

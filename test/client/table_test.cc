@@ -74,6 +74,22 @@ TEST_CASE("views: the ledger says whether it closes", "[client]") {
     CHECK(view.text({{"rx", 10u}, {"unaccounted", -3}}, false).find("NOT CLOSED") != std::string::npos);
 }
 
+TEST_CASE("views: twins are shown with whether they are there; counts of a namespace that went are left open",
+          "[client]") {
+    const View& view = *find_view("twins");
+    const Json twins = Json::parse(
+        R"({"0":{"interface":"lan","tenant":"edge","ifname":"cw-lan","netns":"edge","state":"there","to_kernel":5,"from_kernel":7,"refused":0,"netns_routes":3,"netns_neighbors":1},
+            "1":{"interface":"wan","tenant":"far","ifname":"cw-wan","netns":"away","state":"lost","to_kernel":0,"from_kernel":0,"refused":2}})");
+    CHECK(view.text(twins, false) ==
+          "interface  tenant  ifname  netns  state  to kernel  from kernel  refused  netns routes  neighbors\n"
+          "lan        edge    cw-lan  edge   there          5            7        0             3          1\n"
+          "wan        far     cw-wan  away   lost           0            0        2             -          -\n");
+    CHECK(view.text(Json::object(), false) == "no twins\n");
+    const Json rate = rates(twins, twins, 2)["0"];
+    CHECK(rate["to_kernel"] == 0);
+    CHECK(rate["netns_routes"] == 3);
+}
+
 TEST_CASE("views: --rate of qos makes rates of counters and leaves what waits as it is", "[client]") {
     const Json before = Json::parse(
         R"({"policers":{},"classes":{"0":{"port":"wan","scheduler":1,"packets":1000,"bytes":64000,"tx_dropped":10,"queued":100,"rate_bps":1000000,"order":"last"}}})");

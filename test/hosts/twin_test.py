@@ -71,6 +71,7 @@ class Outside(Twin):
         self.assertEqual(self.lookup(NAMED)["mac"], "02:00:00:00:08:08")
         self.assertIsNone(self.neighbor("192.0.2.77"))
         self.assertEqual(self.cachewire.ask("/cachewire/kernel/list")["0"]["netns_neighbors"], 3)
+        self.assertEqual(self.cachewire.ask("/cachewire/kernel/list")["0"]["state"], "there")
 
     def test_3_for_a_time(self):
         self.neighbors_in("replace", "10.77.0.6", "lladdr", HOST_MAC[0], "nud", "reachable")

@@ -20,6 +20,7 @@ Json twin_list(const Runtime::View& v, std::string_view parameters) {
                        {"tenant", name_of(v.registry.tenants, twin.tenant)},
                        {"ifname", twin.tap->twin().ifname},
                        {"netns", twin.tap->twin().netns},
+                       {"state", twin.lost ? "lost" : "there"},
                        {"to_kernel", twin.counters.to_kernel},
                        {"from_kernel", twin.counters.from_kernel},
                        {"refused", twin.counters.refused}};
