@@ -32,6 +32,10 @@ class BucketMover {
     // True: nothing is going on (any more).
     bool step();
     [[nodiscard]] bool busy() const noexcept { return busy_; }
+    // Packets wait for the next step.
+    [[nodiscard]] bool parks() const noexcept {
+        return busy_ && move_->stage.load(std::memory_order_relaxed) == Stage::park;
+    }
     [[nodiscard]] const Report& last() const noexcept { return report_; }
     // "the worker on lcore 3", of those that have not done what the step wants.
     [[nodiscard]] std::string waits_for() const;

@@ -68,7 +68,9 @@ struct Client {
     std::string peer;
     std::string input;
     std::string output;
-    bool closing = false;  // nothing more is read; closed once the output is out
+    Json request;
+    ControlSocket::Pending pending;  // the answer to `request`; until it is there no line is read
+    bool closing = false;            // nothing more is read; closed once the output is out
     Clock::time_point last_active = Clock::now();
 
     [[nodiscard]] bool has_line() const { return input.find('\n') != std::string::npos; }
@@ -95,6 +97,10 @@ void log_request(const std::string& peer, const Json& request, const Json& answe
 }
 
 Json refusal(std::string_view text) { return {{"ok", false}, {"error", text}}; }
+
+ControlSocket::Pending refused(std::string_view text) {
+    return [result = refusal(text)] { return std::optional(result); };
+}
 
 void answer(Client& client, const Json& json) {
     // Error texts may quote bytes that aren't UTF-8: they are replaced, not thrown at.
@@ -174,11 +180,12 @@ struct ControlSocket::Impl {
     std::string path;
     Descriptor lock;
     Descriptor listener;
-    std::map<std::string, Command> commands;
+    std::map<std::string, LongCommand> commands;
     std::list<Client> clients;
 
-    Json run(const std::string& peer, const std::string& line) const;
-    Json run(const Json& request) const;
+    void start(Client& client, const std::string& line) const;
+    void look_for_answer(Client& client) const;
+    Pending pending_of(const Json& request) const;
     void read(Client& client) const;
     void write(Client& client) const;
     void serve(Client& client) const;
@@ -197,30 +204,50 @@ ControlSocket::ControlSocket(std::string path) : impl_(std::make_unique<Impl>())
 
 ControlSocket::~ControlSocket() { ::unlink(impl_->path.c_str()); }
 
-void ControlSocket::add(const std::string& command, Command handler) { impl_->commands[command] = std::move(handler); }
-
-Json ControlSocket::Impl::run(const std::string& peer, const std::string& line) const {
-    const Json request = Json::parse(line, nullptr, false);
-    Json result = run(request);
-    log_request(peer, request, result);
-    return result;
+void ControlSocket::add(const std::string& command, Command handler) {
+    add_long(command, [handler = std::move(handler)](const Json& request) -> Pending {
+        return [result = handler(request)] { return std::optional(result); };
+    });
 }
 
-Json ControlSocket::Impl::run(const Json& request) const {
-    if (!request.is_object()) return refusal("a request is one JSON object a line");
+void ControlSocket::add_long(const std::string& command, LongCommand handler) {
+    impl_->commands[command] = std::move(handler);
+}
+
+ControlSocket::Pending ControlSocket::Impl::pending_of(const Json& request) const {
+    if (!request.is_object()) return refused("a request is one JSON object a line");
     const auto name = request.find("command");
-    if (name == request.end() || !name->is_string()) return refusal("the request has no \"command\"");
+    if (name == request.end() || !name->is_string()) return refused("the request has no \"command\"");
     const auto command = commands.find(name->get<std::string>());
     if (command == commands.end())
-        return refusal(fmt::format("command '{}' is not supported yet", name->get<std::string>()));
+        return refused(fmt::format("command '{}' is not supported yet", name->get<std::string>()));
+    return command->second(request);
+}
+
+void ControlSocket::Impl::start(Client& client, const std::string& line) const {
+    client.request = Json::parse(line, nullptr, false);
     try {
-        Json result = command->second(request);
-        if (!result.is_object()) result = Json{{"result", std::move(result)}};
-        if (!result.contains("ok")) result["ok"] = true;
-        return result;
+        client.pending = pending_of(client.request);
     } catch (const std::exception& e) {
-        return refusal(e.what());
+        client.pending = refused(e.what());
     }
+    look_for_answer(client);
+}
+
+void ControlSocket::Impl::look_for_answer(Client& client) const {
+    std::optional<Json> result;
+    try {
+        result = client.pending();
+    } catch (const std::exception& e) {
+        result = refusal(e.what());
+    }
+    if (!result) return;
+    client.pending = nullptr;
+    client.last_active = Clock::now();
+    if (!result->is_object()) result = Json{{"result", std::move(*result)}};
+    if (!result->contains("ok")) (*result)["ok"] = true;
+    log_request(client.peer, client.request, *result);
+    answer(client, *result);
 }
 
 // Takes what is there, up to one line's limit, so that one client can't keep the loop busy.
@@ -260,12 +287,16 @@ void ControlSocket::Impl::write(Client& client) const {
 void ControlSocket::Impl::serve(Client& client) const {
     write(client);
     if (!client.output.empty()) return;
+    if (client.pending) {
+        look_for_answer(client);
+        return write(client);
+    }
     read(client);
     const std::size_t end = client.input.find('\n');
     if (end <= kMaxLineBytes) {  // npos is greater
         const std::string line = client.input.substr(0, end);
         client.input.erase(0, end + 1);
-        if (line.find_first_not_of(" \t\r") != std::string::npos) answer(client, run(client.peer, line));
+        if (line.find_first_not_of(" \t\r") != std::string::npos) start(client, line);
     } else if (client.input.size() > kMaxLineBytes) {
         answer(client, refusal(fmt::format("the line is longer than {} bytes", kMaxLineBytes)));
         client.input.clear();
@@ -277,8 +308,10 @@ void ControlSocket::Impl::serve(Client& client) const {
 // The client that has been silent for longest goes: idle ones never lock a working one out.
 void ControlSocket::Impl::make_room() {
     if (clients.size() < kMaxClients) return;
-    const auto oldest = std::min_element(
-        clients.begin(), clients.end(), [](const Client& a, const Client& b) { return a.last_active < b.last_active; });
+    // Who waits for us is not silent.
+    const auto silence = [](const Client& c) { return std::pair(c.pending != nullptr, c.last_active); };
+    const auto oldest = std::min_element(clients.begin(), clients.end(),
+                                         [&](const Client& a, const Client& b) { return silence(a) < silence(b); });
     if (oldest->output.empty()) {
         answer(*oldest,
                refusal(fmt::format("closed: {} clients are the limit and this one was idle for longest", kMaxClients)));
@@ -288,7 +321,7 @@ void ControlSocket::Impl::make_room() {
 }
 
 void ControlSocket::Impl::sweep() {
-    clients.remove_if([](const Client& c) { return c.closing && c.output.empty() && !c.has_line(); });
+    clients.remove_if([](const Client& c) { return c.closing && c.output.empty() && !c.has_line() && !c.pending; });
 }
 
 void ControlSocket::Impl::accept_all() {
@@ -312,7 +345,9 @@ void ControlSocket::append_poll(std::vector<pollfd>& fds) const {
         // A line that waits for its turn must not wait for more bytes: a socket that can be written to ends poll() at
         // once.
         const bool writes = !client.output.empty() || client.has_line();
-        fds.push_back({client.fd.get(), static_cast<short>(writes ? POLLOUT : POLLIN), 0});
+        // Of one whose answer takes turns nothing is wanted yet (poll() leaves out what is negative).
+        const bool waits = client.pending != nullptr && client.output.empty();
+        fds.push_back({waits ? -1 : client.fd.get(), static_cast<short>(writes ? POLLOUT : POLLIN), 0});
     }
 }
 
@@ -321,7 +356,7 @@ void ControlSocket::handle(const std::vector<pollfd>& fds) {
         return std::any_of(fds.begin(), fds.end(), [fd](const pollfd& p) { return p.fd == fd && p.revents != 0; });
     };
     for (Client& client : impl_->clients) {
-        if (reported(client.fd.get())) impl_->serve(client);
+        if (client.pending || reported(client.fd.get())) impl_->serve(client);
     }
     impl_->sweep();
     if (reported(impl_->listener.get())) impl_->accept_all();

@@ -342,6 +342,7 @@ void Runtime::loop(const RunOptions& options) {
         handle_signals();
         control_socket_->handle(fds);
         poll_slow_path();
+        step_rebalance();
         const std::uint64_t now = base::now_tsc();
         if (now >= next_link) {
             watch_ports(false);

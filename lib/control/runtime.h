@@ -95,7 +95,7 @@ class Runtime {
     // `cwctl neighbors flush`: how many learned ones were forgotten; empty `tenant`: of all. nullopt: no such tenant.
     std::optional<std::size_t> flush_neighbors(const std::string& tenant);
 
-    // `cwctl rebalance`. Waits for workers; a move that some worker keeps up goes on in the control loop.
+    // `cwctl rebalance`, step by step in the control loop.
     struct RebalanceWish {  // instead of what the load asks for
         unsigned from_lcore = 0, to_lcore = 0, buckets = 0;
     };
@@ -108,7 +108,20 @@ class Runtime {
         std::vector<Move> moves;
         std::string error;
     };
-    RebalanceResult rebalance(const std::optional<RebalanceWish>& wish);
+    struct Rebalance {  // written by the control thread as it goes on
+        std::vector<double> rates;
+        std::vector<HeavySession> heavy;
+        unsigned moves_left = 0;    // that the load may still ask for
+        std::optional<Shift> next;  // that is going on, or is about to
+        bool started = false, done = false;
+        std::uint64_t begin_tsc = 0, looked_tsc = 0, waited_tsc = 0;  // of this move
+        RebalanceResult result{};                                     // whole once it is done
+    };
+    // Throws std::runtime_error with the reason why none begins. Asks the workers for their heaviest sessions, and
+    // waits for that.
+    std::shared_ptr<const Rebalance> begin_rebalance(const std::optional<RebalanceWish>& wish);
+    // Waits until none is going on, 2 s a move at most: for what must find every session at one worker.
+    void settle_rebalance();
 
     // For status.cc, under the lock.
     struct View {
@@ -171,7 +184,10 @@ class Runtime {
     std::string quiesce();              // the same, of what they have been given till now
     ReloadResult apply(config::Config next, bool dry_run);
     [[nodiscard]] std::vector<HeavySession> heavy_sessions();
-    std::string move_buckets(const Shift& shift, RebalanceResult& result);
+    void step_rebalance();
+    [[nodiscard]] std::string why_no_rebalance() const;
+    void choose_next_move();
+    void end_move(std::string error);
     bool step_move();
     void look_at_load();
     void check_confirmation();
@@ -212,6 +228,7 @@ class Runtime {
     Workers workers_;
     std::optional<BucketMover> mover_;
     std::optional<Shift> moving_;  // what it moves
+    std::shared_ptr<Rebalance> rebalance_;
     std::optional<LcoreUsageAnswers> usage_answers_;
     WorkerLoad load_;
     std::optional<SlowPath> slow_path_;

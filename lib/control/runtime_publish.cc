@@ -47,6 +47,7 @@ Runtime::ReloadResult Runtime::reload(const ReloadOptions& options) {
         result.error = "the last reload waits for `confirm`, or `rollback`";
         return result;
     }
+    settle_rebalance();  // its steps would wait for as long as the files take to read
     config::LoadResult loaded;
     beside([&] { loaded = config::load_file(config_.path); }, [this] { poll_slow_path(); });
     if (loaded.config) {
@@ -108,6 +109,7 @@ Runtime::ReloadResult Runtime::apply(config::Config next, bool dry_run) {
         result.error = "needs a restart, so nothing was applied: " + to_string(found);
         return result;
     }
+    settle_rebalance();
     // What no snapshot names may be freed, and a session that is between two workers is nobody's.
     if (mover_->busy()) {
         result.error = "a rebalance waits for " + mover_->waits_for() + "; nothing was applied";

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // `cwctl rebalance`: what a Runtime does about workers of which one has more to do than another.
 #include <algorithm>
+#include <stdexcept>
+#include <utility>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -15,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t kMoveMs = 2000;
 constexpr unsigned kLookUs = 50;
+constexpr unsigned kParkLooks = 10;  // of a worker that stands still: then the loop goes on, and comes back
 constexpr std::size_t kHeavySessions = session::Mailbox::kMaxViews;
 
 std::optional<unsigned> worker_on(const BucketMover::Workers& workers, unsigned lcore) {
@@ -37,71 +40,108 @@ std::vector<HeavySession> Runtime::heavy_sessions() {
     return heavy;
 }
 
-Runtime::RebalanceResult Runtime::rebalance(const std::optional<RebalanceWish>& wish) {
-    RebalanceResult result;
-    const auto& workers = workers_.all();
-    if (workers.size() < 2) {
-        result.error = "there is one worker";
-    } else if (config_.pipeline.metadata == config::Metadata::mbuf_dynfield) {
-        result.error = "pipeline.metadata: mbuf_dynfield keeps no packet back, so no session can move";
-    } else if (mover_->busy()) {
-        result.error = fmt::format("the last move waits for {}", mover_->waits_for());
-    }
-    if (!result.error.empty()) return result;
-    if (wish) {
-        const auto from = worker_on(workers, wish->from_lcore), to = worker_on(workers, wish->to_lcore);
-        if (!from || !to || *from == *to) {
-            result.error = fmt::format("lcores {} and {} are not two workers", wish->from_lcore, wish->to_lcore);
-            return result;
-        }
-        if (const auto shift = any_buckets(dispatch_->owners(), dispatch_->granularity(), *from, *to, wish->buckets))
-            result.error = move_buckets(*shift, result);
-        return result;
-    }
-    std::vector<double> rates = load_.rates();
-    const std::vector<HeavySession> heavy = heavy_sessions();
-    for (std::size_t n = 0; n < workers.size() && result.error.empty(); ++n) {
-        const auto shift = choose_shift(rates, dispatch_->owners(), dispatch_->granularity(), heavy);
-        if (!shift) break;
-        result.error = move_buckets(*shift, result);
-        rates[shift->from] -= shift->rate;
-        rates[shift->to] += shift->rate;
-    }
-    return result;
+std::string Runtime::why_no_rebalance() const {
+    if (workers_.all().size() < 2) return "there is one worker";
+    if (config_.pipeline.metadata == config::Metadata::mbuf_dynfield)
+        return "pipeline.metadata: mbuf_dynfield keeps no packet back, so no session can move";
+    if (rebalance_ && !rebalance_->done) return "another rebalance is going on";
+    return mover_->busy() ? fmt::format("the last move waits for {}", mover_->waits_for()) : "";
 }
 
-// Empty, or why they have not moved (yet).
-std::string Runtime::move_buckets(const Shift& shift, RebalanceResult& result) {
-    const std::uint64_t begin = now_ms(), tsc = base::now_tsc();
+std::shared_ptr<const Runtime::Rebalance> Runtime::begin_rebalance(const std::optional<RebalanceWish>& wish) {
     const auto& workers = workers_.all();
-    const auto start = [&] {
-        const std::lock_guard lock(mutex_);  // for what waits for a grace period
-        return mover_->start(shift.buckets, shift.from, shift.to);
-    };
-    while (!start()) {
-        if (now_ms() - begin > kMoveMs) return "a worker has not come round for 2 s; nothing was moved";
-        usleep(kLookUs);
+    if (const std::string why = why_no_rebalance(); !why.empty()) throw std::runtime_error(why);
+    auto job = std::make_shared<Rebalance>();
+    if (wish) {
+        const auto from = worker_on(workers, wish->from_lcore), to = worker_on(workers, wish->to_lcore);
+        if (!from || !to || *from == *to)
+            throw std::runtime_error(
+                fmt::format("lcores {} and {} are not two workers", wish->from_lcore, wish->to_lcore));
+        job->next = any_buckets(dispatch_->owners(), dispatch_->granularity(), *from, *to, wish->buckets);
+    } else {
+        job->rates = load_.rates();
+        job->heavy = heavy_sessions();
+        job->moves_left = static_cast<unsigned>(workers.size());
     }
-    moving_ = shift;
-    while (!step_move()) {
-        if (now_ms() - begin > kMoveMs)
-            return fmt::format("it waits for {}, and goes on when that comes round", mover_->waits_for());
-        usleep(kLookUs);
+    rebalance_ = job;
+    choose_next_move();
+    step_rebalance();
+    return job;
+}
+
+// The next thing to move, or the end.
+void Runtime::choose_next_move() {
+    Rebalance& job = *rebalance_;
+    if (!job.next && job.moves_left != 0 && job.result.error.empty()) {
+        --job.moves_left;
+        job.next = choose_shift(job.rates, dispatch_->owners(), dispatch_->granularity(), job.heavy);
+        if (job.next) {
+            job.rates[job.next->from] -= job.next->rate;
+            job.rates[job.next->to] += job.next->rate;
+        }
+    }
+    if (!job.next) job.done = true;
+    job.begin_tsc = job.looked_tsc = base::now_tsc();
+    job.waited_tsc = 0;
+}
+
+void Runtime::end_move(std::string error) {
+    rebalance_->next.reset();
+    rebalance_->started = false;
+    rebalance_->result.error = std::move(error);
+    choose_next_move();
+}
+
+// Each turn of the control loop, which goes on with all else in between. A move that some worker keeps up for too long
+// goes on by itself (step_move), and the rest is given up.
+void Runtime::step_rebalance() {
+    if (!rebalance_ || rebalance_->done) return;
+    Rebalance& job = *rebalance_;
+    // A turn in which the loop did something long is not the workers' fault.
+    const std::uint64_t now = base::now_tsc();
+    job.waited_tsc += std::min(now - std::exchange(job.looked_tsc, now), base::tsc_hz() / 100);
+    const bool late = job.waited_tsc > base::tsc_hz() * kMoveMs / 1000;
+    if (!job.started) {
+        const std::lock_guard lock(mutex_);  // for what waits for a grace period
+        if (!mover_->start(job.next->buckets, job.next->from, job.next->to)) {
+            if (late) end_move("a worker has not come round for 2 s; nothing was moved");
+            return;
+        }
+        job.started = true;
+        moving_ = job.next;
+    }
+    if (!step_move()) {
+        if (late) end_move(fmt::format("it waits for {}, and goes on when that comes round", mover_->waits_for()));
+        return;
     }
     const BucketMover::Report& report = mover_->last();
+    const unsigned from = workers_.all()[job.next->from]->state().lcore;
+    const unsigned to = workers_.all()[job.next->to]->state().lcore;
     if (!report.moved)
-        return fmt::format("lcore {} has no room for the {} sessions of these buckets",
-                           workers[shift.to]->state().lcore, report.sessions);
-    result.moves.push_back({workers[shift.from]->state().lcore, workers[shift.to]->state().lcore, shift.count,
-                            report.sessions, report.lost, report.parked,
-                            (base::now_tsc() - tsc) * 1000000 / base::tsc_hz()});
-    return "";
+        return end_move(fmt::format("lcore {} has no room for the {} sessions of these buckets", to, report.sessions));
+    job.result.moves.push_back({from, to, job.next->count, report.sessions, report.lost, report.parked,
+                                (base::now_tsc() - job.begin_tsc) * 1000000 / base::tsc_hz()});
+    end_move("");
+}
+
+// For what must find every session in one place, or frees what one in between may name.
+void Runtime::settle_rebalance() {
+    while (rebalance_ && !rebalance_->done) {
+        step_rebalance();
+        usleep(kLookUs);
+    }
 }
 
 // True: none goes on. Devices keep placing packets as before: told of new owners they would send a session's packets to
 // another queue while earlier ones wait in the old one.
 bool Runtime::step_move() {
-    if (!mover_->step()) return false;
+    bool done = mover_->step();
+    // Packets wait from here to the next step, which is a worker's iteration away: not for a turn of the loop.
+    for (unsigned look = 0; mover_->parks() && look < kParkLooks; ++look) {
+        usleep(kLookUs);
+        done = mover_->step();
+    }
+    if (!done) return false;
     if (!moving_) return true;
     const Shift shift = *std::exchange(moving_, std::nullopt);
     if (!mover_->last().moved) return true;
@@ -163,8 +203,10 @@ std::optional<Runtime::RebalanceWish> rebalance_wish(const ControlSocket::Json& 
 }  // namespace
 
 void add_rebalance_command(ControlSocket& socket, Runtime& runtime) {
-    socket.add("rebalance", [&runtime](const ControlSocket::Json& request) {
-        return answer_of(runtime.rebalance(rebalance_wish(request)));
+    socket.add_long("rebalance", [&runtime](const ControlSocket::Json& request) -> ControlSocket::Pending {
+        return [job = runtime.begin_rebalance(rebalance_wish(request))] {
+            return job->done ? std::optional(answer_of(job->result)) : std::nullopt;
+        };
     });
 }
 

@@ -327,6 +327,7 @@ void add_session_commands(ControlSocket& socket, Runtime& runtime) {
                 return v.registry.tenants.find(std::string(name));
             });
         });
+        runtime.settle_rebalance();
         return {{"killed", runtime.session_requests().kill(filter)}};
     });
 }

@@ -2,6 +2,7 @@
 """One to four workers as a user starts them, on as many CPUs as there are: all sessions met from both sides, order inside each, the
 ledger, a worker that is stopped for two seconds, an idle one that sleeps. Frames are sent through TAP devices, at a pace that lcores
 which share a CPU can keep up with."""
+import concurrent.futures
 import contextlib
 import ctypes
 import json
@@ -228,8 +229,13 @@ class Workers(harness.Case):
             with self.subTest(lcore=lcore):
                 cachewire, (west, east) = self.start(2)
                 out = self.exchange(west, east, [forward_frame(n) for n in range(flows)])
-                with self.stopped(cachewire, lcore):
-                    answer = cachewire.control(command="rebalance", **{"from": 1, "to": 2, "buckets": 512})
+                with self.stopped(cachewire, lcore), concurrent.futures.ThreadPoolExecutor(1) as beside:
+                    move = beside.submit(cachewire.control, command="rebalance", **{"from": 1, "to": 2, "buckets": 512})
+                    # The loop goes on: others have their answers before this one has.
+                    cachewire.wait("that it goes on", lambda c: c.control(command="rebalance").get("error") == "another rebalance is going on")
+                    self.assertEqual(cachewire.control(command="config")["generation"], 1)
+                    self.assertFalse(move.done())
+                    answer = move.result()
                     self.assertIn(f"it waits for the worker on lcore {lcore}, and goes on when that comes round", answer["error"])
                     for number in range(flows):
                         west.send(forward_frame(number, 1))

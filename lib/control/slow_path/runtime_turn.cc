@@ -154,7 +154,8 @@ void Runtime::beside(const std::function<void()>& work, const std::function<void
 
 // Waits for the descriptors, but no longer than the slow path can wait.
 void Runtime::wait_for_work(std::vector<pollfd>& fds) {
-    const timespec nap = {0, now_ms() < slow_path_busy_until_ms_ ? kBusyNs : kIdleNs};
+    const bool busy = now_ms() < slow_path_busy_until_ms_ || (rebalance_ && !rebalance_->done);
+    const timespec nap = {0, busy ? kBusyNs : kIdleNs};
     ppoll(fds.data(), fds.size(), &nap, nullptr);
 }
 
