@@ -274,6 +274,7 @@ std::vector<Result> peer(const Options& options) {
         for (unsigned k = 0; k < 2; ++k) wires.measure(forwarders[round % 2 == 0 ? k : 1 - k], 20);
 
     std::vector<Result> results;
+    results.reserve(forwarders.size());
     for (const Forwarder& f : forwarders) results.push_back(result_of(f));
     results[1].ratio = results[1].cycles_per_packet / results[0].cycles_per_packet;
     print_table("peer: the same memif ports in turn, 64 B, 100 k flows; ratio: cycles against the peer's", results);

@@ -3,7 +3,8 @@
 // How much a worker takes from one receive queue before the others have their turn. A worker that polls several queues
 // lets the packets of all others wait while it works on a burst, so a queue that is flooded gives smaller ones: where
 // most of a full burst was refused or new, or it took longer than the budget, the next one is half as long, otherwise
-// twice, up to the configured burst. Such a queue is served more slowly for it: bench noisy.
+// twice, up to the configured burst. Such a queue is served more slowly for it, so nothing of this while no other queue
+// has packets: bench noisy.
 #include <algorithm>
 #include <cstdint>
 
@@ -24,7 +25,14 @@ class QueueShare {
         limit_ = static_cast<std::uint8_t>(flooded ? std::max(packets / 2, kLeast) : std::min(2 * packets, kMaxLanes));
     }
 
+    // Whether it had packets within the last `window` cycles. `received`: now.
+    [[nodiscard]] bool is_awake(unsigned received, std::uint64_t now_tsc, std::uint64_t window) noexcept {
+        if (received != 0) last_packets_tsc_ = now_tsc;
+        return now_tsc - last_packets_tsc_ < window;
+    }
+
   private:
+    std::uint64_t last_packets_tsc_ = 0;
     std::uint8_t limit_ = kMaxLanes;
 };
 

@@ -24,6 +24,9 @@ constexpr unsigned kExpirySteps = 65536;  // a round, where that gives a call no
 constexpr unsigned kExpiryLeast = 16;
 constexpr unsigned kExpiryMost = 256;
 
+// A queue that had no packet for a tenth of a second waits for nobody.
+constexpr unsigned kAwakePerSecond = 10;
+
 // `idle: adaptive`. So many empty iterations before the first sleep (about 0.1 ms); then sleeps that grow. The longest
 // leaves half of 1024 descriptors free when 64-byte frames begin to come at 10 Gbit/s meanwhile.
 constexpr unsigned kRestAfter = 2000;
@@ -40,6 +43,7 @@ Worker::Worker(std::unique_ptr<WorkerState> state, RxQueues rx_queues, SnapshotR
       expiry_interval_(base::tsc_hz() / kExpiryPerSecond),
       // Twice what a burst should take: one of hits takes that long where a flood keeps its sessions out of the caches.
       burst_budget_(2 * base::tsc_hz() / QueueShare::kBudgetsPerSecond),
+      awake_window_(base::tsc_hz() / kAwakePerSecond),
       rx_queues_(owned_queues_.get()) {}
 
 std::unique_ptr<const Worker::RxQueues> Worker::set_rx_queues(RxQueues queues) {
@@ -81,13 +85,7 @@ bool Worker::iterate() noexcept {
     if (returned != 0) [[unlikely]]
         packets += take_returns(worker, snapshot, returned);
     if (others) packets += take_handed(worker, snapshot);
-    if (phase == Phase::running) {
-        const std::uint64_t budget = queues.size() > 1 ? burst_budget_ : 0;
-        if (worker.mbuf_burst != nullptr) [[unlikely]]
-            for (const RxQueue& queue : queues) packets += receive_by_mbuf(worker, snapshot, queue, budget);
-        else
-            for (const RxQueue& queue : queues) packets += receive(snapshot, queue, budget);
-    }
+    if (phase == Phase::running) packets += receive_all(snapshot, queues);
     if (others) packets += take_sends(worker, snapshot);
     packets += flush_tx(worker, snapshot);
     if (BucketMove* const move = move_.load(std::memory_order_acquire); move != nullptr) [[unlikely]]
@@ -102,6 +100,21 @@ bool Worker::iterate() noexcept {
     account_iteration(begin, packets);
     moved_ = packets != 0;
     return true;
+}
+
+// Bursts are cut short only where somebody waits for them to end.
+unsigned Worker::receive_all(const Snapshot& snapshot, const RxQueues& queues) noexcept {
+    WorkerState& worker = *state_;
+    const std::uint64_t budget = awake_queues_ > 1 ? burst_budget_ : 0;
+    unsigned packets = 0, awake = 0;
+    for (const RxQueue& queue : queues) {
+        const unsigned received = worker.mbuf_burst != nullptr ? receive_by_mbuf(worker, snapshot, queue, budget)
+                                                               : receive(snapshot, queue, budget);
+        packets += received;
+        awake += worker.rx_shares[queue.port].is_awake(received, worker.now_tsc, awake_window_) ? 1 : 0;
+    }
+    awake_queues_ = awake;
+    return packets;
 }
 
 unsigned Worker::receive(const Snapshot& snapshot, const RxQueue& queue, std::uint64_t budget) noexcept {

@@ -52,6 +52,7 @@ class Worker {
 
   private:
     unsigned receive(const Snapshot& snapshot, const RxQueue& queue, std::uint64_t budget) noexcept;
+    unsigned receive_all(const Snapshot& snapshot, const RxQueues& queues) noexcept;
     void rest() noexcept;
     void expire_sessions(const Snapshot& snapshot, std::uint64_t now) noexcept;
     void account_iteration(std::uint64_t begin, unsigned packets) noexcept;
@@ -62,6 +63,8 @@ class Worker {
     std::uint64_t next_expiry_tsc_ = 0;
     std::uint64_t expiry_interval_ = 0;
     std::uint64_t burst_budget_ = 0;  // TSC cycles
+    std::uint64_t awake_window_ = 0;  // TSC cycles
+    unsigned awake_queues_ = 0;       // of the iteration before: those that have packets
     std::uint64_t last_iteration_tsc_ = 0;
     unsigned empty_iterations_ = 0;
     bool moved_ = false;

@@ -48,7 +48,7 @@ constexpr net::Mac kServerMac{{2, 0, 0, 0, 0, 0x99}};
 constexpr net::Mac kClientMac{{2, 0, 0, 0, 0, 0x88}};
 
 struct Bench {
-    Bench()
+    explicit Bench(bool run = true)
         : pool(shared_pool()),
           west(*shared_port("west")),
           east(*shared_port("east")),
@@ -63,7 +63,7 @@ struct Bench {
             control::make_worker_state(rte_lcore_id(), 4096),
             std::vector<pipeline::RxQueue>{{index("west"), west.id(), 0}, {index("east"), east.id(), 0}},
             publisher.add_worker());
-        thread = std::thread([this] { worker->run(); });
+        if (run) thread = std::thread([this] { worker->run(); });
     }
     ~Bench() { stop(); }
 
@@ -84,6 +84,12 @@ struct Bench {
     void send(test::RingPort& port, const test::Bytes& frame) {
         rte_mbuf* mbuf = test::make_mbuf(frame, pool).release();
         REQUIRE(port.offer({&mbuf, 1}) == 1);
+    }
+    // One iteration, run here; how many packets it received.
+    std::uint64_t iterate() {
+        const std::uint64_t before = worker->state().ledger.rx;
+        worker->iterate();
+        return worker->state().ledger.rx - before;
     }
     // Waits until the worker has seen `n` packets in all.
     void wait_rx(std::uint64_t n) {
@@ -109,6 +115,32 @@ struct Bench {
     std::unique_ptr<pipeline::Worker> worker;
     std::thread thread;
 };
+
+TEST_CASE("worker: a flooded queue gives way to others that have packets, and to nobody else", "[worker]") {
+    Bench bench(false);
+    bench.worker->begin();
+    const test::Bytes refused =
+        test::PacketBuilder().eth({{2, 9, 9, 9, 9, 9}}).ip4("10.0.0.9", "192.0.2.9").udp(1, 2).payload(18).bytes();
+    const auto flood = [&](unsigned iterations, bool other) {
+        std::uint64_t last = 0;
+        for (unsigned i = 0; i < iterations; ++i) {
+            for (unsigned k = 0; k < 64; ++k) bench.send(bench.west, refused);
+            if (other) bench.send(bench.east, refused);
+            last = bench.iterate();
+            while (bench.iterate() != 0) {
+            }
+        }
+        return last;
+    };
+    CHECK(flood(10, false) == 32);
+    CHECK(flood(10, true) == pipeline::QueueShare::kLeast + 1);
+    CHECK(flood(1, false) == pipeline::QueueShare::kLeast);  // the other may come back any moment
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    flood(1, false);
+    CHECK(flood(1, false) == 32);
+    bench.worker->set_phase(pipeline::Worker::Phase::stopped);
+    bench.worker->run();
+}
 
 TEST_CASE("worker: a packet and its reply cross with new MACs and one hop less", "[worker]") {
     Bench bench;

@@ -82,6 +82,16 @@ TEST_CASE("quota: a rate is a rate, and a tenth of a second may be saved up", "[
     }
 }
 
+TEST_CASE("quota: a rate that rises holds at once, for who has just been refused too", "[session]") {
+    QuotaCredit credit(std::make_shared<SharedQuotas>(), kMicrosecondHz);
+    const std::uint64_t now = 1000 * kMicrosecondHz;
+    CHECK(take_many(credit, {.new_per_second = 1}, now, 5) == 1);
+    CHECK_FALSE(credit.take(kTenant, {.new_per_second = 1}, now + kMicrosecondHz / 2));
+    CHECK(credit.take(kTenant, {.new_per_second = 2}, now + kMicrosecondHz / 2));
+    CHECK_FALSE(credit.take(kTenant, {.new_per_second = 2}, now + kMicrosecondHz - 1));
+    CHECK(credit.take(kTenant, {.new_per_second = 2}, now + kMicrosecondHz));
+}
+
 TEST_CASE("quota: several workers share one limit in chunks, and an idle one keeps little from the others",
           "[session]") {
     constexpr std::uint32_t kLimit = 20'000, kChunk = 20;
