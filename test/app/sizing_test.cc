@@ -12,13 +12,13 @@ TEST_CASE("sizing: a rate on the wire is packets by their length with preamble, 
 }
 
 TEST_CASE("sizing: cycles lie on the measured points and rise with the sessions", "[app]") {
-    CHECK(app::built_in_cycles(1000) == 131);
-    CHECK(app::built_in_cycles(100000) == 198);
-    CHECK(app::built_in_cycles(1000000) == 229);
-    CHECK(app::built_in_cycles(1) == 131);
-    CHECK(app::built_in_cycles(10000) == (131 + 198) / 2.0);
+    CHECK(app::built_in_cycles(1000) == 100);
+    CHECK(app::built_in_cycles(100000) == 160);
+    CHECK(app::built_in_cycles(1000000) == 169);
+    CHECK(app::built_in_cycles(1) == 100);
+    CHECK(app::built_in_cycles(10000) == (100 + 160) / 2.0);
     // A tenth of the way more a decade: as from 100 k to 1 M.
-    CHECK(app::built_in_cycles(10000000) == 229 + 31);
+    CHECK(app::built_in_cycles(10000000) == 169 + 9);
 }
 
 TEST_CASE("sizing: as many workers as the rate needs at 70 % load, one at least", "[app]") {
