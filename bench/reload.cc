@@ -156,7 +156,7 @@ class Forwarding {
         while (!ending_.load(std::memory_order_relaxed)) {
             // In turn until each session has been there twice, then at random.
             for (unsigned i = 0; i < kBurst && !free_.empty(); ++i, ++sent) {
-                make_frame(free_.front(), flows_[sent < 2 * kFlows ? sent % kFlows : random() % kFlows]);
+                make_frame(free_.front(), flows_[sent < std::uint64_t{2} * kFlows ? sent % kFlows : random() % kFlows]);
                 rte_mbuf* const mbuf = free_.front();
                 west_.offer({&mbuf, 1});
                 free_.pop_front();

@@ -189,7 +189,11 @@ template <class Body>
 void for_seconds(double seconds, Body&& body) {
     const std::uint64_t begin = base::now_tsc();
     const auto hz = static_cast<double>(base::tsc_hz());
-    for (double at = 0; at < seconds; at = static_cast<double>(base::now_tsc() - begin) / hz) body(at);
+    double at = 0;
+    while (at < seconds) {
+        body(at);
+        at = static_cast<double>(base::now_tsc() - begin) / hz;
+    }
 }
 
 // How many bytes of a class that always has some go before a strict packet, in the mean and at most.
@@ -223,8 +227,11 @@ std::string starving(rte_mempool* pool, std::uint64_t bucket) {
     double offered = 0;
     constexpr double kSeconds = 0.5;
     for_seconds(kSeconds, [&](double at) {
-        for (const double due = 0.66 * kScheduledRate / 8 * at; offered < due; offered += kLongFrame + 24)
+        const double due = 0.66 * kScheduledRate / 8 * at;
+        while (offered < due) {
             if (load.waiting[0] < 60) load.put(0, kLongFrame);
+            offered += kLongFrame + 24;
+        }
         load.fill(1, kShortFrame);
         load.go();
     });

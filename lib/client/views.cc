@@ -132,7 +132,7 @@ std::string interfaces_text(const Json& answer, bool) {
     };
     // A loopback has none.
     const auto of_link = [](const Json& interface, const char* key) {
-        return field(interface, key) == "" ? Json("-") : field(interface, key);
+        return field(interface, key) == Json("") ? Json("-") : field(interface, key);
     };
     for (const Json& i : answer)
         table.add({field(i, "name"), field(i, "tenant"), of_link(i, "port"), tag(i, "vlan"), tag(i, "inner_vlan"),

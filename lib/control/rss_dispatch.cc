@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 
 #include <fmt/format.h>
 
@@ -29,6 +30,7 @@ std::vector<std::uint16_t> all_queues(const RssPort& port) {
 
 // A worker's buckets go over the queues that it polls; those of one without any to all: it gets them by hand-off.
 std::vector<std::uint16_t> queues_by_bucket(const RssPort& port, const pipeline::Owners& owners, unsigned granularity) {
+    assert(granularity != 0);  // a device's table has an entry for each worker at least (why_not)
     const std::vector<std::uint16_t> all = all_queues(port);
     std::vector<std::uint16_t> result(pipeline::kOwnerBuckets);
     std::vector<std::size_t> turn(port.queues.size());

@@ -144,7 +144,7 @@ class SnapshotBuilder::Pass {
         }
         // Places whose port is gone stay: workers may still hold frames for it, which are dropped as port_down then.
         snapshot->ports.resize(registry.ports.end(), absent_port());
-        for (std::uint16_t index = 0; index < snapshot->ports.size(); ++index)
+        for (std::size_t index = 0; index < snapshot->ports.size(); ++index)
             if (!used[index]) snapshot->ports[index] = absent_port();
     }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -130,8 +131,8 @@ std::uint64_t load_percent(const View& v, unsigned worker) {
     const std::vector<double> rates = v.load.rates();
     double all = 0;
     for (const double rate : rates) all += rate;
-    return all == 0 ? 0
-                    : static_cast<std::uint64_t>(rates[worker] * static_cast<double>(rates.size()) * 100 / all + 0.5);
+    if (all == 0) return 0;
+    return static_cast<std::uint64_t>(std::llround(rates[worker] * static_cast<double>(rates.size()) * 100 / all));
 }
 
 Json worker_dict(const View& v, const pipeline::Worker& worker) {

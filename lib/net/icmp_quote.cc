@@ -35,7 +35,7 @@ Quote read_l4(std::uint8_t icmp, const std::uint8_t* l4, FlowKey& key) noexcept 
 
 Quote read_ip4(const std::uint8_t* quote, std::size_t length, FlowKey& key) noexcept {
     if (length < kIp4Bytes || quote[0] >> 4 != 4) return Quote::malformed;
-    const std::size_t header = (quote[0] & 0xfu) * 4;
+    const std::size_t header = std::size_t{quote[0] & 0xfu} * 4;
     if (header < kIp4Bytes || header > length) return Quote::malformed;
     if ((load16_be(quote + 6) & 0x1fff) != 0) return Quote::no_flow;
     if (header + kQuotedL4Bytes > length) return Quote::malformed;

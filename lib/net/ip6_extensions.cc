@@ -31,8 +31,8 @@ Verdict check_options(std::span<const std::uint8_t> options) noexcept {
 std::size_t extension_bytes(std::uint8_t type, const std::uint8_t* header) noexcept {
     if (type == kProtoFragment) return 8;
     if (type == kProtoAuthentication)
-        return header[1] == 0 ? 0 : (header[1] + 2u) * 4;  // RFC 4302 2.2: 12 bytes are fixed
-    return (header[1] + 1u) * 8;
+        return header[1] == 0 ? 0 : (std::size_t{header[1]} + 2) * 4;  // RFC 4302 2.2: 12 bytes are fixed
+    return (std::size_t{header[1]} + 1) * 8;
 }
 
 // RFC 8200 4.5: pieces but the last are multiples of 8 bytes, and the whole has a 16-bit payload length.

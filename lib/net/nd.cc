@@ -29,7 +29,7 @@ bool read_options(std::span<const std::uint8_t> options, NeighborMessage& messag
     const std::uint8_t wanted = message.advertisement ? kTargetOption : kSourceOption;
     while (!options.empty()) {
         if (options.size() < 8) return false;
-        const std::size_t bytes = options[1] * 8u;
+        const std::size_t bytes = std::size_t{options[1]} * 8;
         if (bytes == 0 || bytes > options.size()) return false;
         if (options[0] == wanted) {
             Mac mac;

@@ -10,7 +10,8 @@ namespace cachewire::control {
 using pipeline::Return;
 using pipeline::ReturnKind;
 
-FrameSender::FrameSender(std::vector<pipeline::ReturnRing*> workers, rte_mempool* pool) : pool_(pool) {
+FrameSender::FrameSender(const std::vector<pipeline::ReturnRing*>& workers, rte_mempool* pool) : pool_(pool) {
+    workers_.reserve(workers.size());
     for (auto* ring : workers) workers_.push_back({ring, {}});
 }
 

@@ -20,7 +20,7 @@ class FrameSender {
   public:
     static constexpr std::size_t kMaxWaiting = 4096;
 
-    FrameSender(std::vector<pipeline::ReturnRing*> workers, rte_mempool* pool);
+    FrameSender(const std::vector<pipeline::ReturnRing*>& workers, rte_mempool* pool);
     ~FrameSender();
     FrameSender(const FrameSender&) = delete;
     FrameSender& operator=(const FrameSender&) = delete;

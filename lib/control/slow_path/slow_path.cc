@@ -12,7 +12,6 @@
 
 namespace cachewire::control {
 
-using pipeline::PuntFate;
 using pipeline::PuntReason;
 using pipeline::PuntRecord;
 using pipeline::ReturnKind;
@@ -29,6 +28,7 @@ constexpr std::uint64_t kUnreachableBurst = 100;
 
 std::vector<pipeline::ReturnRing*> return_rings(const std::vector<SlowPath::Worker>& workers) {
     std::vector<pipeline::ReturnRing*> rings;
+    rings.reserve(workers.size());
     for (const auto& worker : workers) rings.push_back(worker.returns);
     return rings;
 }
