@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "port/kernel_side.h"
 
-#include <cstdlib>
-#include <filesystem>
-
 #include <linux/if_packet.h>
 #include <linux/if_tun.h>
 #include <net/if.h>
@@ -13,6 +10,7 @@
 #include <unistd.h>
 
 #include "port/kernel_interface.h"
+#include "port/own_descriptors.h"
 #include "port/xdp_buffers.h"
 
 #ifndef TUNGETDEVNETNS
@@ -27,9 +25,7 @@ namespace {
 std::vector<int> find_packet_sockets(const std::string& interface) {
     std::vector<int> sockets;
     const int index = static_cast<int>(if_nametoindex(interface.c_str()));
-    std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
-        const int fd = std::atoi(entry.path().filename().c_str());
+    for (const int fd : own_descriptors()) {
         sockaddr_ll address{};
         socklen_t size = sizeof address;
         if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) continue;

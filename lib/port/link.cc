@@ -30,7 +30,10 @@ int open_events() noexcept {
     sockaddr_nl address{};
     address.nl_family = AF_NETLINK;
     address.nl_groups = RTMGRP_LINK;
-    if (fd >= 0) bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    if (fd >= 0 && bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+        close(fd);
+        return -1;
+    }
     return fd;
 }
 

@@ -2,14 +2,15 @@
 #include "port/removal.h"
 
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 
+#include <fmt/format.h>
 #include <linux/if_tun.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
 
 #include "base/log.h"
+#include "port/own_descriptors.h"
 
 namespace cachewire::port {
 
@@ -46,9 +47,8 @@ void Removal::on_device(const char*, rte_dev_event_type event, void* self) {
 int tap_descriptor(const std::string& interface) {
     namespace fs = std::filesystem;
     std::error_code error;
-    for (const auto& entry : fs::directory_iterator("/proc/self/fd", error)) {
-        if (fs::read_symlink(entry.path(), error) != "/dev/net/tun") continue;
-        const int descriptor = std::atoi(entry.path().filename().c_str());
+    for (const int descriptor : own_descriptors()) {
+        if (fs::read_symlink(fmt::format("/proc/self/fd/{}", descriptor), error) != "/dev/net/tun") continue;
         ifreq request{};
         if (ioctl(descriptor, TUNGETIFF, &request) == 0 && interface == request.ifr_name) return descriptor;
     }

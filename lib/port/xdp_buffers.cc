@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -16,6 +14,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "port/own_descriptors.h"
 
 namespace cachewire::port {
 
@@ -41,6 +41,7 @@ std::vector<Mapping> mapped_sockets() {
         char dash = 0;
         std::string rights, device;
         words >> std::hex >> begin >> dash >> end >> rights >> offset >> device >> std::dec >> inode;
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel says addresses as numbers
         if (words) mappings.push_back({inode, offset, reinterpret_cast<const char*>(begin), end - begin});
     }
     return mappings;
@@ -48,9 +49,7 @@ std::vector<Mapping> mapped_sockets() {
 
 // -1: closed.
 int descriptor_of(std::uint64_t inode) {
-    std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
-        const int fd = std::atoi(entry.path().filename().c_str());
+    for (const int fd : own_descriptors()) {
         struct stat status {};
         if (fstat(fd, &status) == 0 && status.st_ino == inode && S_ISSOCK(status.st_mode)) return fd;
     }
@@ -143,6 +142,7 @@ class Buffers {
     // False: not all of them are buffers of the pool.
     bool translate(const std::vector<std::uint64_t>& addresses, std::vector<rte_mbuf*>& to) const {
         for (const std::uint64_t address : addresses) {
+            // NOLINTNEXTLINE(performance-no-int-to-ptr): offsets are what the rings hold
             void* const mbuf = reinterpret_cast<void*>(base_ + address + header_bytes_);
             if (!std::binary_search(all_.begin(), all_.end(), mbuf)) return false;
             to.push_back(static_cast<rte_mbuf*>(mbuf));
