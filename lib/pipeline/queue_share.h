@@ -25,9 +25,9 @@ class QueueShare {
         limit_ = static_cast<std::uint8_t>(flooded ? std::max(packets / 2, kLeast) : std::min(2 * packets, kMaxLanes));
     }
 
-    // Whether it had packets within the last `window` cycles. `received`: now.
-    [[nodiscard]] bool is_awake(unsigned received, std::uint64_t now_tsc, std::uint64_t window) noexcept {
-        if (received != 0) last_packets_tsc_ = now_tsc;
+    void note_packets(std::uint64_t now_tsc) noexcept { last_packets_tsc_ = now_tsc; }
+    // Whether it had packets within the last `window` cycles.
+    [[nodiscard]] bool is_awake(std::uint64_t now_tsc, std::uint64_t window) const noexcept {
         return now_tsc - last_packets_tsc_ < window;
     }
 

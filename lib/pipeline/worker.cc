@@ -111,7 +111,9 @@ unsigned Worker::receive_all(const Snapshot& snapshot, const RxQueues& queues) n
         const unsigned received = worker.mbuf_burst != nullptr ? receive_by_mbuf(worker, snapshot, queue, budget)
                                                                : receive(snapshot, queue, budget);
         packets += received;
-        awake += worker.rx_shares[queue.port].is_awake(received, worker.now_tsc, awake_window_) ? 1 : 0;
+        QueueShare& share = worker.rx_shares[queue.port];
+        if (received != 0) share.note_packets(worker.now_tsc);
+        awake += share.is_awake(worker.now_tsc, awake_window_) ? 1 : 0;
     }
     awake_queues_ = awake;
     return packets;

@@ -40,9 +40,11 @@ TEST_CASE("queue share: a flooded queue gives half as much each time, down to a 
 
 TEST_CASE("queue share: a queue is awake for as long after its last packet as it is asked for", "[pipeline]") {
     QueueShare share;
-    CHECK_FALSE(share.is_awake(0, 1000, 100));
-    CHECK(share.is_awake(1, 1000, 100));
-    CHECK(share.is_awake(0, 1099, 100));
-    CHECK_FALSE(share.is_awake(0, 1100, 100));
-    CHECK(share.is_awake(64, 1200, 100));
+    CHECK_FALSE(share.is_awake(1000, 100));
+    share.note_packets(1000);
+    CHECK(share.is_awake(1000, 100));
+    CHECK(share.is_awake(1099, 100));
+    CHECK_FALSE(share.is_awake(1100, 100));
+    share.note_packets(1200);
+    CHECK(share.is_awake(1200, 100));
 }
