@@ -258,23 +258,18 @@ template <class Out>
                                                   IpChecksum::Value ip_checksum, const L2& l2,
                                                   const net::HashSeed& seed, Out& out, net::FlowKey& key,
                                                   Drop& drop) noexcept {
-    const std::uint8_t* l3 = frame + l2.l3_offset;
+    const std::uint8_t* const l3 = frame + l2.l3_offset;
     const std::uint32_t available = length - l2.l3_offset;
-    // The tenant first: nothing is stored then between is_plain's loads and the same ones again, which the compiler
-    // takes for one.
-    if (l2.ether_type_be == net::be16(net::kEtherTypeIp4)) {
+    const auto parse_as = [&]<net::Family kFamily>() __attribute__((always_inline)) {
+        // The tenant first: nothing is stored then between is_plain's loads and the same ones again, which the compiler
+        // takes for one.
         out.tenant = l2.attachment.tenant;
-        if (!is_plain<net::Family::ip4>(l3, available)) return false;
-        drop = parse_ip_as<net::Family::ip4, Shape::plain>(frame, length, ip_checksum, false, l2, seed, out, key);
+        if (!is_plain<kFamily>(l3, available)) return false;
+        drop = parse_ip_as<kFamily, Shape::plain>(frame, length, ip_checksum, false, l2, seed, out, key);
         return true;
-    }
-    if (l2.ether_type_be == net::be16(net::kEtherTypeIp6)) {
-        out.tenant = l2.attachment.tenant;
-        if (!is_plain<net::Family::ip6>(l3, available)) return false;
-        drop = parse_ip_as<net::Family::ip6, Shape::plain>(frame, length, ip_checksum, false, l2, seed, out, key);
-        return true;
-    }
-    return false;
+    };
+    if (l2.ether_type_be == net::be16(net::kEtherTypeIp4)) return parse_as.template operator()<net::Family::ip4>();
+    return l2.ether_type_be == net::be16(net::kEtherTypeIp6) && parse_as.template operator()<net::Family::ip6>();
 }
 
 // A plain packet to our address without a tag; false as above. Takes no Frame, so that none is put together in memory:
