@@ -88,10 +88,7 @@ class Table {
                 std::span<Found> found, unsigned ahead = kDefaultAhead) noexcept;
     // What lookup() is made of, for who goes by lanes. Of `lanes` (bits), those below `ahead` have had
     // index().prefetch_first(). Gives `put(lane, entry)` the entry that the lane's key may have, its line on the way,
-    // or kNone; verify() says whether it has. index() and entries() are for loops that store: what is read through the
-    // table has to be read again then.
-    [[nodiscard]] Index index() const noexcept { return index_; }
-    [[nodiscard]] HotEntry* entries() noexcept { return hot_; }
+    // or kNone; verify() says whether it has.
     template <bool kPrefetch = true, class HashOf, class Put>
     void find_candidates(std::uint64_t lanes, unsigned ahead, HashOf&& hash_of, Put&& put) const noexcept;
     [[nodiscard]] Found verify(std::uint32_t candidate, const net::FlowKey& key, std::uint32_t hash) const noexcept {
@@ -121,11 +118,10 @@ class Table {
     // entry, which alone holds state. exists: `key` belongs to a session already.
     Insert add_companion(std::uint32_t forward, const net::FlowKey& key, std::uint32_t hash) noexcept;
 
-    // A session's reference to its outcome changes in these five places and nowhere else.
-    //
-    // Keeps the verdict under the tenant's policy generation; `rule` as in the list, for requests. When no outcome
-    // index is left the session goes on without a memo. Returns the index. The replies' verdict stays where it is of
-    // that generation too and there is an index for both.
+    // A session's reference to its outcome changes in these five places and nowhere else. Keeps the verdict under the
+    // tenant's policy generation; `rule` as in the list, for requests. When no outcome index is left the session goes
+    // on without a memo. Returns the index. The replies' verdict stays where it is of that generation too and there is
+    // an index for both.
     std::uint16_t memoize(std::uint32_t index, OutcomeTable& outcomes, const Outcome& outcome,
                           std::uint16_t policy_generation, std::uint32_t rule) noexcept;
     // The replies' own verdict, of a stateless list; `fields` as in Verdicts::reverse_fields. The forward one stays
@@ -214,6 +210,9 @@ class Table {
     // Where rules' hits are counted, for as long as the table lives; null: nowhere.
     void count_rules_in(RuleCounters* counters) noexcept { rule_counters_ = counters; }
 
+    // For loops that store: what is read through the table has to be read again then.
+    [[nodiscard]] Index index() const noexcept { return index_; }
+    [[nodiscard]] const HotEntry* entries() const noexcept { return hot_; }
     [[nodiscard]] HotEntry& hot(std::uint32_t index) noexcept { return hot_[index]; }
     [[nodiscard]] ColdEntry& cold(std::uint32_t index) noexcept { return cold_[index]; }
     [[nodiscard]] const HotEntry& hot(std::uint32_t index) const noexcept { return hot_[index]; }
