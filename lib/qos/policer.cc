@@ -24,7 +24,7 @@ constexpr std::uint64_t kPeriodCycles = 10'000;  // wanted: error under 1e-4
 constexpr std::uint64_t kMinPeriodCycles = 100;  // error up to 0.5 %
 constexpr std::uint64_t kBurstParts = 128;       // wanted: a period's bytes at most this part of the burst
 constexpr std::uint64_t kMinBurstParts = 2;
-constexpr std::uint64_t kMinAutoBurst = 16 * 1518;  // slow rates still pass a burst of full frames
+constexpr std::uint64_t kMinAutoBurst = std::uint64_t{16} * 1518;  // slow rates still pass a burst of full frames
 constexpr std::uint64_t kChunkParts = 32;           // of the burst, a chunk of shared credit
 constexpr std::uint64_t kChunksPerSecond = 1000;    // at least
 

@@ -48,6 +48,7 @@ std::vector<const Cpu*> by_merit(const Topology& topology, const std::set<unsign
     for (Candidate& candidate : candidates) candidate.turn = turns[{candidate.cpu->node, candidate.of_core}]++;
     std::sort(candidates.begin(), candidates.end(), before);
     std::vector<const Cpu*> result;
+    result.reserve(candidates.size());
     for (const Candidate& candidate : candidates) result.push_back(candidate.cpu);
     return result;
 }
