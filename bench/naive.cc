@@ -107,8 +107,7 @@ Flow* Forwarder::begin_flow(const net::FlowKey& key, const net::FlowKey& canonic
     flow = {};
     acl::Batch batch;
     batch.add(tenant.acl, &key, 0);
-    batch.classify();
-    batch.for_each([&](auto, const acl::Verdict& verdict) { flow.permit = verdict.action == acl::Action::permit; });
+    batch.judge([&](auto, const acl::Verdict& verdict) { flow.permit = verdict.action == acl::Action::permit; });
     const net::Address* destination = &key.dst;
     tenant.fib->lookup({&destination, 1}, {&flow.next_hop, 1});
     return &flow;

@@ -108,50 +108,28 @@ std::size_t Classifier::memory_bytes() const noexcept {
     return bytes;
 }
 
-// One partition for both families: IPv4 keys fill `data` from the front, IPv6 keys from the back, `position` tells
-// where each came from.
-void Classifier::classify(std::span<const net::FlowKey* const> keys, std::span<Verdict> verdicts) const noexcept {
-    assert(keys.size() == verdicts.size() && keys.size() <= kMaxBulk);
-    std::array<const std::uint8_t*, kMaxBulk> data;
-    std::array<std::uint8_t, kMaxBulk> position;
-    std::array<std::uint32_t, kMaxBulk> userdata;
-    static_assert(kMaxBulk - 1 <= 0xff);
-    const std::size_t total = keys.size();
-    std::size_t v4_count = 0;
-    std::size_t v6_begin = total;
-    for (std::size_t i = 0; i < total; ++i) {
-        const std::size_t at = keys[i]->is_v4() ? v4_count++ : --v6_begin;
-        data[at] = reinterpret_cast<const std::uint8_t*>(keys[i]);
-        position[at] = static_cast<std::uint8_t>(i);
+void Classifier::find(net::Family family, const std::uint8_t** keys, std::uint32_t* found,
+                      std::uint32_t count) const noexcept {
+    assert(count <= kMaxBulk);
+    const auto& tries = tries_of(family);
+    if (tries.empty()) {
+        std::fill_n(found, count, 0);
+        return;
     }
-
-    const auto run = [&](const std::vector<std::unique_ptr<Trie>>& tries, std::size_t begin, std::size_t end) {
-        if (begin == end) return;
-        const auto count = static_cast<std::uint32_t>(end - begin);
-        if (tries.empty()) {
-            std::fill(userdata.begin() + begin, userdata.begin() + end, 0);
-            return;
-        }
-        tries[0]->classify(data.data() + begin, userdata.data() + begin, count);
-        for (std::size_t t = 1; t < tries.size(); ++t) {
-            std::array<std::uint32_t, kMaxBulk> more;
-            tries[t]->classify(data.data() + begin, more.data(), count);
-            // 0 means none and wraps to the largest.
-            for (std::uint32_t k = 0; k < count; ++k)
-                userdata[begin + k] = std::min(userdata[begin + k] - 1, more[k] - 1) + 1;
-        }
-    };
-    run(tries_[0], 0, v4_count);
-    run(tries_[1], v6_begin, total);
-
-    for (std::size_t at = 0; at < total; ++at) {
-        const std::uint32_t u = userdata[at];
-        verdicts[position[at]] =
-            u == 0 ? Verdict{kDefaultRule, list_.default_action} : Verdict{rule_of(u), action_of(u)};
+    tries[0]->classify(keys, found, count);
+    for (std::size_t t = 1; t < tries.size(); ++t) {
+        std::array<std::uint32_t, kMaxBulk> more;
+        tries[t]->classify(keys, more.data(), count);
+        // 0 means none and wraps to the largest.
+        for (std::uint32_t k = 0; k < count; ++k) found[k] = std::min(found[k] - 1, more[k] - 1) + 1;
     }
-    if (treatments_.empty()) return;
-    for (Verdict& verdict : verdicts)
-        if (verdict.rule != kDefaultRule) verdict.treatment = treatments_[verdict.rule];
+}
+
+Verdict Classifier::judge(const net::FlowKey& key) const noexcept {
+    const auto* data = reinterpret_cast<const std::uint8_t*>(&key);
+    std::uint32_t found;
+    find(key.is_v4() ? net::Family::ip4 : net::Family::ip6, &data, &found, 1);
+    return verdict(found);
 }
 
 }  // namespace cachewire::acl

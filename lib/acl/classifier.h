@@ -14,7 +14,7 @@
 
 namespace cachewire::acl {
 
-inline constexpr std::size_t kMaxBulk = 256;
+inline constexpr std::size_t kMaxBulk = 64;
 
 class Classifier {
   public:
@@ -34,9 +34,16 @@ class Classifier {
     Classifier(const Classifier&) = delete;
     Classifier& operator=(const Classifier&) = delete;
 
-    // keys.size() == verdicts.size() <= kMaxBulk; families may be mixed, verdicts[i] belongs to keys[i]. Lists that use
-    // the egress want it in their keys (put_out_interface).
-    void classify(std::span<const net::FlowKey* const> keys, std::span<Verdict> verdicts) const noexcept;
+    // What keys of one family find, at most kMaxBulk of them; verdict() says what that means. Lists that use the egress
+    // want it in their keys (put_out_interface).
+    void find(net::Family family, const std::uint8_t** keys, std::uint32_t* found, std::uint32_t count) const noexcept;
+    [[nodiscard]] Verdict verdict(std::uint32_t found) const noexcept {
+        if (found == 0) return {kDefaultRule, list_.default_action};
+        const std::uint32_t rule = rule_of(found);
+        return {rule, action_of(found), treatments_.empty() ? Treatment{} : treatments_[rule]};
+    }
+    // One key of either family, both steps.
+    [[nodiscard]] Verdict judge(const net::FlowKey& key) const noexcept;
 
     [[nodiscard]] const List& list() const noexcept { return list_; }
     [[nodiscard]] bool uses_egress() const noexcept { return uses_egress_; }

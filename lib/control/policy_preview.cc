@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "acl/batch.h"
 #include "control/acl_status.h"
 #include "pipeline/egress.h"
 #include "session/entry.h"
@@ -20,21 +21,18 @@ using HitsByRule = std::map<std::tuple<std::string, std::uint32_t, acl::Action>,
 // As a stale session's next packet has it judged (stages/4_acl.h).
 void classify(const acl::Classifier* list, const pipeline::Snapshot& now,
               std::span<const SessionRequests::Listed> sessions, std::span<acl::Verdict> verdicts) {
-    if (list == nullptr) {
-        std::fill(verdicts.begin(), verdicts.end(), acl::Verdict{acl::kDefaultRule, acl::Action::permit});
-        return;
-    }
     std::array<net::FlowKey, session::Mailbox::kMaxViews> keys;
-    std::array<const net::FlowKey*, session::Mailbox::kMaxViews> pointers;
+    static_assert(session::Mailbox::kMaxViews <= acl::Batch::kCapacity);
+    acl::Batch batch;
     for (std::size_t i = 0; i < sessions.size(); ++i) {
         const session::SessionView& view = sessions[i].view;
         keys[i] = session::forward_key(view.hot, view.cold);
-        pointers[i] = &keys[i];
-        if (list->uses_egress())
+        if (list != nullptr && list->uses_egress())
             acl::put_out_interface(keys[i], pipeline::egress_interface(now, view.hot.tenant, keys[i], view.cold.hash,
                                                                        view.hot.next_hop[0]));
+        batch.add(list, &keys[i], static_cast<std::uint8_t>(i));
     }
-    list->classify({pointers.data(), sessions.size()}, verdicts);
+    batch.judge([&](auto i, const acl::Verdict& verdict) { verdicts[i] = verdict; });
 }
 
 void compare(const acl::Classifier* before, const acl::Classifier* after, const pipeline::Snapshot& now,

@@ -73,6 +73,7 @@ class LaneSet {
     [[nodiscard]] constexpr std::uint64_t bits() const noexcept { return bits_; }
     [[nodiscard]] constexpr LaneSet without(LaneSet other) const noexcept { return LaneSet(bits_ & ~other.bits_); }
     constexpr void add(Index i) noexcept { bits_ |= std::uint64_t{1} << i; }
+    constexpr void add_if(Index i, bool condition) noexcept { bits_ |= std::uint64_t{condition} << i; }
     constexpr void remove(Index i) noexcept { bits_ &= ~(std::uint64_t{1} << i); }
 
   private:

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "acl/classifier.h"
+#include "acl/judge_all.h"
 #include "acl/linear.h"
 #include "support/catch.h"
 #include "support/eal.h"
@@ -103,14 +104,7 @@ TEST_CASE("acl: ClassBench traces get the first match that is on record", "[acl]
         const auto keys = read_trace(kFolder / set.trace);
         const auto expected = read_expected(kFolder / (std::string(set.trace) + ".expected"));
         REQUIRE(keys.size() == expected.size());
-        std::vector<const net::FlowKey*> pointers;
-        for (const auto& key : keys) pointers.push_back(&key);
-        std::vector<Verdict> verdicts(keys.size());
-        constexpr std::size_t kBulk = 32;
-        for (std::size_t at = 0; at < keys.size(); at += kBulk) {
-            const std::size_t n = std::min(kBulk, keys.size() - at);
-            classifier->classify(std::span(pointers).subspan(at, n), std::span(verdicts).subspan(at, n));
-        }
+        const auto verdicts = test::judge_all(*classifier, keys);
         for (std::size_t i = 0; i < keys.size(); ++i) {
             INFO(set.trace << " line " << i + 1);
             REQUIRE(verdicts[i].rule == expected[i]);
@@ -135,9 +129,7 @@ TEST_CASE("acl: ten thousand ClassBench rules build, and answer as the linear wa
             key.dst_port_be = __builtin_bswap16(rule.dst_ports.first);
             key.proto = rule.proto.value_or(6);
             key.match_flags = net::kL4Known;
-            const net::FlowKey* pointer = &key;
-            Verdict verdict;
-            classifier->classify({&pointer, 1}, {&verdict, 1});
+            const Verdict verdict = classifier->judge(key);
             REQUIRE(verdict.rule == classify_linear(classifier->list(), key).rule);
             REQUIRE(verdict.rule <= i);
         }

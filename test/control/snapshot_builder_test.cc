@@ -152,10 +152,7 @@ TEST_CASE_METHOD(Fixture, "snapshot builder: a rule for a port without interface
     key.dst_port_be = net::be16(80);
     key.match_flags = net::kL4Known;
     key.in_interface_be = net::be16(*builder.registry().interfaces.find("lan"));
-    const net::FlowKey* one = &key;
-    acl::Verdict verdict;
-    list.classify({&one, 1}, {&verdict, 1});
-    CHECK(verdict.rule == acl::kDefaultRule);
+    CHECK(list.judge(key).rule == acl::kDefaultRule);
 }
 
 TEST_CASE_METHOD(Fixture, "snapshot builder: a pass that is dropped leaves everything as it was", "[control]") {

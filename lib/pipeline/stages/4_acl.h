@@ -10,10 +10,10 @@
 //
 // In front of the list stand an operator's blocks, for every packet, memo or not: they stop sessions at once without a
 // word to any of them, so that those go on when a block ends. Nothing is blocked: one test a burst.
-#include <array>
 #include <cstdint>
 
 #include "acl/batch.h"
+#include "base/scratch_array.h"
 #include "pipeline/egress.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/snapshot.h"
@@ -34,29 +34,30 @@ struct Acl {
         if (!snapshot.blocks.empty()) [[unlikely]]
             drop_blocked(snapshot, burst);
         // The session stage has dropped what a fresh memo denies. Where all lanes have one, nothing is left to do.
-        unsigned by_own_key = 0;
-        unsigned stale = 0;
+        LaneSet own, stale;
         for (const auto i : burst.live().without(burst.memoised())) {
             const std::uint16_t flags = burst.lane(i).flags;
-            stale += (flags & kLaneStale) != 0;
-            by_own_key += (flags & (kLaneStale | kLaneVerdictKnown)) == 0;
+            if ((flags & kLaneStale) != 0) {
+                stale.add(i);
+            } else if ((flags & kLaneVerdictKnown) == 0) {
+                own.add(i);
+            }
         }
         Denied denied;
-        if (by_own_key != 0) judge_packets(worker, snapshot, burst, denied);
-        if (stale != 0) judge_sessions(worker, snapshot, burst, denied);
-        if (denied.any == 0) return;
+        if (!own.empty()) judge_packets(worker, snapshot, burst, own, denied);
+        if (!stale.empty()) judge_sessions(worker, snapshot, burst, stale, denied);
+        if (denied.any.empty()) return;
         burst.filter([&](auto i) {
-            if ((denied.any >> i & 1) == 0) return true;
+            if (!denied.any.contains(i)) return true;
             auto&& lane = burst.lane(i);
             count_rule(worker, burst, i, snapshot.tenants[lane.tenant].rule_id(lane.rule));
-            return refuse(burst, i, denial_of(lane.rule, (denied.rejected >> i & 1) != 0));
+            return refuse(burst, i, denial_of(lane.rule, denied.rejected.contains(i)));
         });
     }
 
   private:
-    using LaneSet = std::uint64_t;
     struct Denied {
-        LaneSet any = 0, rejected = 0;
+        LaneSet any, rejected;
     };
     static_assert(kMaxLanes <= 64 && kMaxLanes <= acl::Batch::kCapacity);
     static_assert(kNoRule == acl::kDefaultRule && kNoRule == session::kNoRuleId && kNoPolicer == acl::kNoPolicer);
@@ -75,28 +76,23 @@ struct Acl {
     }
 
     // Copies of keys that have to say more than the packet's own.
-    struct Keys {
-        std::array<net::FlowKey, kMaxLanes> keys;
-        unsigned used = 0;
-    };
+    using Copies = base::ScratchArray<net::FlowKey, kMaxLanes>;
 
     // Each packet by its own key.
     template <class Burst>
-    static void judge_packets(WorkerState& worker, const Snapshot& snapshot, Burst& burst, Denied& denied) noexcept {
+    static void judge_packets(WorkerState& worker, const Snapshot& snapshot, Burst& burst, LaneSet lanes,
+                              Denied& denied) noexcept {
         acl::Batch batch;
-        Keys copies;
-        for (const auto i : burst.live()) {
+        Copies copies;
+        lanes.for_each([&](auto i) {
             auto&& lane = burst.lane(i);
-            if ((lane.flags & (kLaneStale | kLaneVerdictKnown)) != 0) continue;
             const acl::Classifier* list = snapshot.tenants[lane.tenant].acl;
             const net::FlowKey* key = &burst.key(i);
             if (list != nullptr && list->uses_egress()) [[unlikely]]
-                key = &with_egress(worker, snapshot, lane, copies.keys[copies.used++] = *key,
-                                   (lane.flags & kLaneReverse) != 0);
+                key = &with_egress(worker, snapshot, lane, copies[i] = *key, (lane.flags & kLaneReverse) != 0);
             batch.add(list, key, i);
-        }
-        batch.classify();
-        batch.for_each([&](auto i, const acl::Verdict& verdict) {
+        });
+        batch.judge([&](auto i, const acl::Verdict& verdict) {
             auto&& lane = burst.lane(i);
             const Tenant& tenant = snapshot.tenants[lane.tenant];
             write(burst, i, verdict, denied);
@@ -113,13 +109,13 @@ struct Acl {
     // packets keep finding it, and a later policy can let it live. What bypasses the memo renews none, and is judged as
     // if the session's first packet had been such a fragment.
     template <class Burst>
-    static void judge_sessions(WorkerState& worker, const Snapshot& snapshot, Burst& burst, Denied& denied) noexcept {
+    static void judge_sessions(WorkerState& worker, const Snapshot& snapshot, Burst& burst, LaneSet lanes,
+                               Denied& denied) noexcept {
         acl::Batch batch;
-        Keys copies;
-        for (const auto i : burst.live()) {
+        Copies copies;
+        lanes.for_each([&](auto i) {
             auto&& lane = burst.lane(i);
-            if ((lane.flags & kLaneStale) == 0) continue;
-            net::FlowKey& key = copies.keys[copies.used++];
+            net::FlowKey& key = copies[i];
             key = session::forward_key(worker.sessions->hot(lane.session), worker.sessions->cold(lane.session));
             if ((lane.flags & (kLaneBypass | kLaneIcmpError)) == kLaneBypass)
                 key.match_flags = burst.key(i).match_flags;
@@ -127,9 +123,8 @@ struct Acl {
             if (list != nullptr && list->uses_egress()) [[unlikely]]
                 with_egress(worker, snapshot, lane, key, false);
             batch.add(list, &key, i);
-        }
-        batch.classify();
-        batch.for_each([&](auto i, const acl::Verdict& verdict) {
+        });
+        batch.judge([&](auto i, const acl::Verdict& verdict) {
             write(burst, i, verdict, denied);
             auto&& lane = burst.lane(i);
             const std::uint16_t next_hop = policy_hop(snapshot.tenants[lane.tenant], verdict);
@@ -222,8 +217,8 @@ struct Acl {
         lane.outcome = session::kNoOutcome;
         lane.policer = verdict.treatment.policer;
         lane.traffic_class = verdict.treatment.traffic_class;
-        denied.any |= LaneSet{verdict.action != acl::Action::permit} << i;
-        denied.rejected |= LaneSet{verdict.action == acl::Action::reject} << i;
+        denied.any.add_if(i, verdict.action != acl::Action::permit);
+        denied.rejected.add_if(i, verdict.action == acl::Action::reject);
     }
 };
 
