@@ -3,13 +3,35 @@
 
 namespace cachewire::session {
 
-bool Index::put(std::uint32_t bucket, std::uint16_t tag, std::uint32_t entry) noexcept {
+// `guest`: the bucket is the entry's second one.
+bool Index::put(std::uint32_t bucket, std::uint16_t tag, std::uint32_t entry, bool guest) noexcept {
     const unsigned free = free_slots(bucket);
     if (free == 0) return false;
     const auto slot = static_cast<unsigned>(std::countr_zero(free));
-    buckets_[bucket].tags[slot] = tag;
-    buckets_[bucket].entry[slot] = entry;
+    Bucket& to = buckets_[bucket];
+    to.tags[slot] = tag;
+    to.entry[slot] = entry;
+    if (!guest) return true;
+    to.guests |= static_cast<std::uint8_t>(1u << slot);
+    ++buckets_[other(bucket, tag)].away;
     return true;
+}
+
+void Index::clear(const Slot& at) noexcept {
+    Bucket& bucket = buckets_[at.bucket];
+    const auto bit = static_cast<std::uint8_t>(1u << at.slot);
+    if ((bucket.guests & bit) != 0) --buckets_[other(at.bucket, bucket.tags[at.slot])].away;
+    bucket.guests &= static_cast<std::uint8_t>(~bit);
+    bucket.tags[at.slot] = 0;
+}
+
+// Its other bucket has room.
+void Index::move_to_other(const Slot& at) noexcept {
+    const Bucket& from = buckets_[at.bucket];
+    const std::uint16_t tag = from.tags[at.slot];
+    const bool was_guest = (from.guests >> at.slot & 1) != 0;
+    put(other(at.bucket, tag), tag, from.entry[at.slot], !was_guest);
+    clear(at);
 }
 
 bool Index::insert(const Place& at, std::uint32_t entry) noexcept {
@@ -24,7 +46,7 @@ bool Index::insert(const Place& at, std::uint32_t entry) noexcept {
             if (!make_room(bucket)) return false;
         }
     }
-    return put(bucket, at.tag, entry);
+    return put(bucket, at.tag, entry, bucket == at.second);
 }
 
 // Looks for a row of at most kMaxMoves entries, each of which can move to its other bucket once the one after it has
@@ -50,12 +72,7 @@ bool Index::make_room(std::uint32_t bucket) noexcept {
             full = other(full, buckets_[full].tags[victim]);
             continue;
         }
-        for (unsigned k = length + 1; k-- > 0;) {
-            Bucket& from = buckets_[row[k].bucket];
-            const unsigned slot = row[k].slot;
-            put(other(row[k].bucket, from.tags[slot]), from.tags[slot], from.entry[slot]);
-            from.tags[slot] = 0;
-        }
+        for (unsigned k = length + 1; k-- > 0;) move_to_other(row[k]);
         return true;
     }
     return false;
@@ -64,9 +81,9 @@ bool Index::make_room(std::uint32_t bucket) noexcept {
 bool Index::erase(const Place& at, std::uint32_t entry) noexcept {
     for (unsigned mask = candidates(at); mask != 0; mask &= mask - 1) {
         const auto bit = static_cast<unsigned>(std::countr_zero(mask));
-        Bucket& bucket = buckets_[bit < kBucketSlots ? at.first : at.second];
-        if (bucket.entry[bit % kBucketSlots] != entry) continue;
-        bucket.tags[bit % kBucketSlots] = 0;
+        const Slot slot{bit < kBucketSlots ? at.first : at.second, bit % kBucketSlots};
+        if (buckets_[slot.bucket].entry[slot.slot] != entry) continue;
+        clear(slot);
         return true;
     }
     return false;

@@ -5,8 +5,9 @@
 // key being read. Knows no keys: whoever looks up verifies. Written and read by the owning worker alone.
 //
 // The two candidates differ in their lowest bit, so they are never the same bucket. An entry goes into its first bucket
-// while that has room, so nearly every look-up reads one line here and not two. With at least two slots an entry and
-// moving at most four entries, all of `capacity` fits (index_test fills it).
+// while that has room, and each bucket knows how many entries that begin there stand elsewhere. So nearly every look-up
+// reads one line here and not two, whether it finds anything or not. With at least two slots an entry and moving at
+// most four entries, all of `capacity` fits (index_test fills it).
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +21,9 @@ namespace cachewire::session {
 struct alignas(base::kCacheLine) Bucket {
     Tags tags;                                      // 0   0: the slot is empty
     std::array<std::uint32_t, kBucketSlots> entry;  // 16  number of the entry, meaningful where the tag isn't 0
-    std::array<std::uint32_t, 4> reserved;          // 48
+    std::uint32_t away;                     // 48  entries whose first bucket this is, and which stand in their second
+    std::uint8_t guests;                    // 52  a bit a slot: this is the entry's second bucket
+    std::array<std::uint8_t, 11> reserved;  // 53
 };
 static_assert(sizeof(Bucket) == base::kCacheLine && offsetof(Bucket, entry) == 16);
 
@@ -56,10 +59,6 @@ class Index {
     [[nodiscard]] std::uint32_t other(std::uint32_t bucket, std::uint16_t tag) const noexcept {
         return bucket ^ (((tag * 0x85ebca6bu) >> 7 | 1u) & mask_);
     }
-    void prefetch(const Place& at) const noexcept {
-        base::prefetch_read(buckets_ + at.first);
-        base::prefetch_read(buckets_ + at.second);
-    }
     void prefetch_first(std::uint32_t hash) const noexcept {
         base::prefetch_read(buckets_ + first_of(product_of(hash)));
     }
@@ -74,10 +73,17 @@ class Index {
         return candidate(buckets_[at.second], at.tag, none);
     }
 
+    // Whether something that begins in the hash's first bucket stands in its second one.
+    [[nodiscard]] bool has_second(std::uint32_t hash) const noexcept {
+        return buckets_[first_of(product_of(hash))].away != 0;
+    }
+
     // Slots that hold the tag: bits 0-7 are the first bucket's, 8-15 the second's.
     [[nodiscard]] unsigned candidates(const Place& at) const noexcept {
-        return match_tags(buckets_[at.first].tags, at.tag) | match_tags(buckets_[at.second].tags, at.tag)
-                                                                 << kBucketSlots;
+        const unsigned in_first = match_tags(buckets_[at.first].tags, at.tag);
+        if (buckets_[at.first].away == 0) [[likely]]
+            return in_first;
+        return in_first | match_tags(buckets_[at.second].tags, at.tag) << kBucketSlots;
     }
     // The entry in a slot that candidates() named.
     [[nodiscard]] std::uint32_t entry(const Place& at, unsigned bit) const noexcept {
@@ -110,7 +116,9 @@ class Index {
     [[nodiscard]] unsigned free_slots(std::uint32_t bucket) const noexcept {
         return match_tags(buckets_[bucket].tags, 0);
     }
-    bool put(std::uint32_t bucket, std::uint16_t tag, std::uint32_t entry) noexcept;
+    bool put(std::uint32_t bucket, std::uint16_t tag, std::uint32_t entry, bool guest) noexcept;
+    void clear(const Slot& at) noexcept;
+    void move_to_other(const Slot& at) noexcept;
     bool make_room(std::uint32_t bucket) noexcept;
 
     Bucket* buckets_ = nullptr;

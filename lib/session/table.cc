@@ -263,7 +263,7 @@ void Table::set_reverse_rule(std::uint32_t index, std::uint32_t rule) noexcept {
 }
 
 void Table::fetch_buckets(const Ending& ending) const noexcept {
-    for (std::uint32_t k = 0; k < ending.size; ++k) index_.prefetch(index_.place(cold_[ending.indices[k]].hash));
+    for (std::uint32_t k = 0; k < ending.size; ++k) index_.prefetch_first(cold_[ending.indices[k]].hash);
 }
 
 void Table::finish_expired(Ending& ending, OutcomeTable& outcomes) noexcept {

@@ -362,12 +362,12 @@ template <bool kPrefetch, class HashOf, class Put>
             put(i, candidate);
             if (candidate != kNone) [[likely]] {
                 if constexpr (kPrefetch) base::prefetch_write(hot + candidate);
-            } else {
+            } else if (index.has_second(hash)) {
                 if constexpr (kPrefetch) index.prefetch_second(hash);
                 pending |= std::uint64_t{1} << i;
             }
         });
-    // New flows, and the few entries that did not fit into their first bucket.
+    // The few entries that did not fit into their first bucket, and new flows that share theirs.
     base::for_each_bit(pending, [&](std::size_t i) {
         const std::uint32_t candidate = index.second_candidate(hash_of(i), kNone);
         put(i, candidate);

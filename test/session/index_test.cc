@@ -24,6 +24,18 @@ struct Owned {
             if (index.entry(at, static_cast<unsigned>(std::countr_zero(mask))) == entry) return true;
         return false;
     }
+    // What each bucket says of entries that stand in their second one, against where they do stand. `hashes` by entry.
+    void require_away(const std::vector<std::uint32_t>& hashes) const {
+        std::vector<std::uint32_t> away(buckets.size());
+        for (std::size_t b = 0; b < buckets.size(); ++b)
+            for (unsigned slot = 0; slot < kBucketSlots; ++slot) {
+                const bool used = buckets[b].tags[slot] != 0;
+                const bool guest = (buckets[b].guests >> slot & 1) != 0;
+                REQUIRE(guest == (used && index.place(hashes[buckets[b].entry[slot]]).first != b));
+                if (guest) ++away[index.place(hashes[buckets[b].entry[slot]]).first];
+            }
+        for (std::size_t b = 0; b < buckets.size(); ++b) REQUIRE(buckets[b].away == away[b]);
+    }
     std::vector<Bucket> buckets;
     Index index;
 };
@@ -128,6 +140,11 @@ TEST_CASE("index: over-full it refuses, and loses nothing that it took", "[sessi
             for (const std::uint16_t tag : bucket.tags) used += tag != 0 ? 1 : 0;
         REQUIRE(used == hashes.size());
         for (std::uint32_t i = 0; i < hashes.size(); ++i) REQUIRE(owned.contains(hashes[i], i));
-        for (std::uint32_t i = 0; i < hashes.size(); ++i) REQUIRE(owned.index.erase(owned.index.place(hashes[i]), i));
+        owned.require_away(hashes);
+        for (std::uint32_t i = 0; i < hashes.size(); ++i) {
+            REQUIRE(owned.index.erase(owned.index.place(hashes[i]), i));
+            if (i % 16 == 0) owned.require_away(hashes);
+        }
+        owned.require_away(hashes);
     }
 }
