@@ -49,16 +49,21 @@ QuotaCredit::~QuotaCredit() {
         if (credits_[tenant].sessions != 0) shared_->give_back(tenant, credits_[tenant].sessions);
 }
 
-bool QuotaCredit::has(std::size_t tenant, const Quota& quota, std::uint64_t now_tsc) noexcept {
+bool QuotaCredit::ask(std::size_t tenant, const Quota& quota, std::uint64_t now_tsc) noexcept {
     Credit& credit = credits_[tenant];
+    refused_tenant_ = tenant;
+    refused_tsc_ = now_tsc;
+    refused_quota_ = quota;
     credit.chunk = chunk_of(quota.sessions);
     if (credit.sessions == 0) credit.sessions = shared_->reserve(tenant, quota.sessions, credit.chunk);
     if (credit.sessions == 0) return false;
-    if (quota.new_per_second == Quota::kUnlimited) return true;
-    if (credit.beginnings == 0)
+    if (quota.new_per_second != Quota::kUnlimited && credit.beginnings == 0) {
         credit.beginnings =
             shared_->take_new(tenant, quota.new_per_second, tsc_hz_, now_tsc, chunk_of(quota.new_per_second));
-    return credit.beginnings != 0;
+        if (credit.beginnings == 0) return false;
+    }
+    refused_tenant_ = kNobody;
+    return true;
 }
 
 bool QuotaCredit::take(std::size_t tenant, const Quota& quota, std::uint64_t now_tsc) noexcept {
@@ -71,12 +76,14 @@ bool QuotaCredit::take(std::size_t tenant, const Quota& quota, std::uint64_t now
 }
 
 void QuotaCredit::undo(std::size_t tenant) noexcept {
+    refused_tenant_ = kNobody;
     Credit& credit = credits_[tenant];
     ++credit.sessions;
     if (credit.counted) ++credit.beginnings;
 }
 
 void QuotaCredit::release(std::size_t tenant) noexcept {
+    refused_tenant_ = kNobody;
     Credit& credit = credits_[tenant];
     if (++credit.sessions < 2 * credit.chunk) return;
     const std::uint32_t n = credit.sessions - credit.chunk;

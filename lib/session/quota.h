@@ -47,8 +47,12 @@ class QuotaCredit {
     QuotaCredit(const QuotaCredit&) = delete;
     QuotaCredit& operator=(const QuotaCredit&) = delete;
 
-    // Whether a session may begin now: as take(), and takes none.
-    bool has(std::size_t tenant, const Quota& quota, std::uint64_t now_tsc) noexcept;
+    // Whether a session may begin now: as take(), and takes none. What was refused stays so while the clock stands,
+    // that is for the rest of a burst, unless a session ends here: a flood asks for each of its packets.
+    bool has(std::size_t tenant, const Quota& quota, std::uint64_t now_tsc) noexcept {
+        if (tenant == refused_tenant_ && now_tsc == refused_tsc_ && quota == refused_quota_) return false;
+        return ask(tenant, quota, now_tsc);
+    }
     // One session that begins now.
     bool take(std::size_t tenant, const Quota& quota, std::uint64_t now_tsc) noexcept;
     // It did not begin after all.
@@ -57,12 +61,18 @@ class QuotaCredit {
     void release(std::size_t tenant) noexcept;
 
   private:
+    static constexpr std::size_t kNobody = ~std::size_t{0};
+    bool ask(std::size_t tenant, const Quota& quota, std::uint64_t now_tsc) noexcept;
+
     struct Credit {
         std::uint32_t sessions = 0;    // reserved and not in use
         std::uint32_t beginnings = 0;  // taken from the rate and not used
         std::uint32_t chunk = 1;
         bool counted = false;  // the last take() used a beginning
     };
+    std::size_t refused_tenant_ = kNobody;
+    std::uint64_t refused_tsc_ = 0;
+    Quota refused_quota_;
     std::shared_ptr<SharedQuotas> shared_;
     std::uint64_t tsc_hz_;
     std::vector<Credit> credits_;

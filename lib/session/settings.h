@@ -29,6 +29,7 @@ struct Quota {
     std::uint32_t new_per_second = kUnlimited;
 
     [[nodiscard]] bool is_unlimited() const noexcept { return sessions == kUnlimited && new_per_second == kUnlimited; }
+    friend bool operator==(const Quota&, const Quota&) noexcept = default;
 };
 
 }  // namespace cachewire::session
