@@ -24,12 +24,11 @@ namespace {
 
 constexpr unsigned kFlows = 4096;
 
-std::string configuration(unsigned capacity, const std::string& pipeline = "") {
+// `quota`: of sessions, 0 for none.
+std::string configuration(unsigned capacity, const std::string& pipeline = "", unsigned quota = 0) {
     std::string text = fmt::format("version: 1\npipeline: {{{}}}\n", pipeline) + R"(ports:
   - {name: west, device: "net_ring_west"}
   - {name: east, device: "net_ring_east"}
-tenants:
-  - {name: red, id: 10, match: [{port: west}, {port: east}], acl: edge, policer: {in: fat}, sessions: track}
 interfaces:
   - {name: lan, port: west, addresses: ["10.0.0.1/8"]}
   - {name: wan, port: east, addresses: ["192.0.2.1/24"]}
@@ -37,7 +36,16 @@ neighbors:
   - {tenant: red, address: 192.0.2.2, mac: "02:00:00:00:00:02"}
 qos:
   policers: [{name: fat, type: single, rate: 1000Gbit, burst: 64MiB}]
-acl:
+tenants:
+  - name: red
+    id: 10
+    match: [{port: west}, {port: east}]
+    acl: edge
+    policer: {in: fat}
+    sessions: track
+)";
+    if (quota != 0) text += fmt::format("    quota: {{sessions: {}}}\n", quota);
+    text += R"(acl:
   - name: edge
     default: deny
     stateful: true
@@ -57,9 +65,10 @@ acl:
 // A rig whose `sessions` sessions exist already and are chosen from at random.
 class RandomSessions {
   public:
-    explicit RandomSessions(unsigned sessions, const std::string& name = "flows", const std::string& pipeline = "")
+    explicit RandomSessions(unsigned sessions, const std::string& name = "flows", const std::string& pipeline = "",
+                            unsigned quota = 0)
         : sessions_(sessions),
-          rig_(name + std::to_string(sessions), configuration(2 * sessions, pipeline), udp_frames(kFlows),
+          rig_(name + std::to_string(sessions), configuration(2 * sessions, pipeline, quota), udp_frames(kFlows),
                [this](Rig::Frames& frames) { choose(frames); }) {
         for (unsigned i = 0; i < sessions; i += kFlows) rig_.pipeline();
         in_order_ = false;
@@ -69,8 +78,12 @@ class RandomSessions {
     Slice pipeline() { return rig_.pipeline(); }
     Slice by_stage() { return rig_.by_stage(); }
     void evict(std::size_t bytes) { rig_.evict(bytes); }
-    // From here on every packet begins a session, as many as there are to be.
+    // From here on every packet begins a session, as many as there are to be, or is refused for the tenant's quota.
     void begin_anew() { in_order_ = true, next_ = sessions_, sessions_ = ~0u; }
+    void be_refused() {
+        begin_anew();
+        rig_.expect_drops();
+    }
     // At ten million packets a second a thousand changes a second, published twenty times a second, are fifty changes
     // in half a million packets.
     Slice pipeline_with_route_changes() {
@@ -110,13 +123,16 @@ class RandomSessions {
 
 // For the simulator. Frames wait in the last level, where refill() has left them.
 constexpr const char* kSimulated[] = {"memo hit, 4096 sessions", "memo hit, 50 k sessions", "memoize: false",
-                                      "new sessions"};
+                                      "new sessions", "over its quota"};
 constexpr unsigned kSimulatedSlices = 4;
 
 void run_simulated(const std::string& variant, unsigned slices) {
     const bool few = variant == kSimulated[0];
-    RandomSessions rig(few ? kFlows : 50000, "simulated", variant == kSimulated[2] ? "memoize: false" : "");
+    const bool refused = variant == kSimulated[4];
+    RandomSessions rig(few ? kFlows : 50000, "simulated", variant == kSimulated[2] ? "memoize: false" : "",
+                       refused ? 50000 : 0);
     if (variant == kSimulated[3]) rig.begin_anew();
+    if (refused) rig.be_refused();
     for (unsigned i = 0; i < slices; ++i) rig.by_stage();
 }
 

@@ -38,6 +38,8 @@ class Rig {
     [[nodiscard]] std::uint16_t east() const noexcept { return east_.id(); }
     [[nodiscard]] const pipeline::Snapshot& snapshot() const noexcept { return *publisher_.current(); }
     [[nodiscard]] pipeline::WorkerState& state() noexcept { return *state_; }
+    // From here on none of the frames may come out: all are dropped, and others take their place.
+    void expect_drops() noexcept { all_dropped_ = true; }
     // What frame `i` of the last slice looked like when it came out.
     [[nodiscard]] std::vector<std::uint8_t> frame(unsigned i) const;
     [[nodiscard]] const pipeline::RxQueue& queue() const noexcept { return worker_->rx_queues()[0]; }
@@ -55,6 +57,7 @@ class Rig {
   private:
     Slice run(const std::function<void()>& step);
     void refill();
+    void take_mbufs();
     void collect();
 
     Frames frames_;
@@ -67,6 +70,7 @@ class Rig {
     pipeline::WorkerState* state_ = nullptr;  // worker_'s
     std::unique_ptr<pipeline::Worker> worker_;
     std::vector<std::uint8_t> evicting_;
+    bool all_dropped_ = false;
     std::vector<rte_mbuf*> mbufs_;
 };
 

@@ -162,6 +162,18 @@ void write_route_generations(Registry& registry, pipeline::Snapshot& snapshot) {
     }
 }
 
+void note_local(Registry& registry, std::uint16_t tenant, const net::Prefix& prefix) {
+    const bool is_one = prefix == host_prefix(prefix.address);
+    registry.local_ends[tenant] |= is_one ? pipeline::end_bit(prefix.address) : ~std::uint64_t{0};
+}
+
+void write_local_ends(const Registry& registry, pipeline::Snapshot& snapshot) {
+    for (std::size_t slot = 0; slot < snapshot.tenants.size(); ++slot) {
+        const auto ends = registry.local_ends.find(static_cast<std::uint16_t>(slot));
+        snapshot.tenants[slot].local_ends = ends == registry.local_ends.end() ? 0 : ends->second;
+    }
+}
+
 NextHopKey group_key(Registry& registry, std::uint16_t tenant,
                      std::vector<std::pair<std::uint16_t, std::uint16_t>> members) {
     std::sort(members.begin(), members.end());

@@ -34,6 +34,11 @@ void write_route_generations(Registry& registry, pipeline::Snapshot& snapshot);
 NextHopKey group_key(Registry& registry, std::uint16_t tenant,
                      std::vector<std::pair<std::uint16_t, std::uint16_t>> members);
 
+// A route to the router itself: its addresses are among those that the tenant may have (pipeline::Tenant::local_ends),
+// from here on.
+void note_local(Registry& registry, std::uint16_t tenant, const net::Prefix& prefix);
+void write_local_ends(const Registry& registry, pipeline::Snapshot& snapshot);
+
 net::Prefix host_prefix(const net::Address& address);
 
 }  // namespace cachewire::control

@@ -100,7 +100,8 @@ struct Registry {
     std::map<std::uint16_t, std::shared_ptr<const std::vector<std::uint16_t>>> policy_hops;
     // All that rules have named since the start: sessions may hold them for good (`on_policy_change: keep`).
     std::set<std::uint16_t> kept_hops;
-    std::map<std::uint16_t, Generations> generations;                           // by tenant slot
+    std::map<std::uint16_t, Generations> generations;   // by tenant slot
+    std::map<std::uint16_t, std::uint64_t> local_ends;  // as pipeline::Tenant's, by tenant slot; bits are only added
     std::map<std::string, std::shared_ptr<const acl::Classifier>> classifiers;  // by list name
     std::map<std::string, std::shared_ptr<const ListHits>> hits;                // by list name
     std::map<std::uint16_t, std::shared_ptr<route::Vrf>> vrfs;                  // by tenant slot

@@ -135,8 +135,10 @@ std::uint16_t RouteFeed::next_hop(std::uint16_t tenant, const Change& change, Wo
         return get({tenant, via.interface, use, via.address});
     };
     if (change.via.empty()) return get({tenant, pipeline::kNoInterface, NextHopUse::drop, {}});
-    if (change.via.size() == 1 && change.via[0].local)
+    if (change.via.size() == 1 && change.via[0].local) {
+        note_local(registry, tenant, change.prefix);
         return get({tenant, pipeline::kNoInterface, NextHopUse::local, {}});
+    }
     if (change.via.size() == 1) return neighbor(change.via[0]);
     std::vector<std::pair<std::uint16_t, std::uint16_t>> members;
     for (const FedVia& via : change.via) members.emplace_back(neighbor(via), std::max<std::uint16_t>(via.weight, 1));
@@ -256,6 +258,7 @@ bool RouteFeed::flush(std::uint64_t now_ms) {
     fill_groups(registry, *work.snapshot);
     bump_lookers(registry, work.generations_before);
     write_route_generations(registry, *work.snapshot);
+    write_local_ends(registry, *work.snapshot);
     publisher_.publish(std::move(work.snapshot), [this, reclaimed = work.reclaimed] {
         builder_.grace_period_over();
         if (!reclaimed) return;

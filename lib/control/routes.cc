@@ -75,6 +75,7 @@ class RoutePlan {
     void add_connected(const config::Interface& interface) {
         for (const auto& own : interface.addresses) {
             add(host_prefix(own.address), special(NextHopUse::local), RouteSource::connected);
+            note_local(registry_, slot_, host_prefix(own.address));
             add_broadcasts(own.prefix);
         }
     }

@@ -249,6 +249,7 @@ class SnapshotBuilder::Pass {
         fill_groups(registry, *snapshot);
         bump_lookers(registry, builder.registry_.generations);
         write_route_generations(registry, *snapshot);
+        write_local_ends(registry, *snapshot);
     }
 
     void add_policy(const config::Tenant& from, std::uint16_t slot) {

@@ -143,8 +143,13 @@ class BasicBurst {
     // a closure in memory.
     template <class Keep>
     [[gnu::always_inline]] void filter(Keep&& keep) noexcept {
+        filter(live_, keep);
+    }
+    // The same of some of them.
+    template <class Keep>
+    [[gnu::always_inline]] void filter(LaneSet some, Keep&& keep) noexcept {
         LaneSet kept = live_;
-        live_.for_each([&](LaneIndex i) __attribute__((always_inline)) {
+        some.for_each([&](LaneIndex i) __attribute__((always_inline)) {
             if (!keep(i)) kept.remove(i);
         });
         live_ = kept;

@@ -126,6 +126,10 @@ struct Interface {
     std::uint16_t policer_out = kNoPolicer;
 };
 
+inline std::uint64_t end_bit(const net::Address& address) noexcept {
+    return std::uint64_t{1} << (address.bytes[15] & 63);
+}
+
 struct Tenant {
     SessionMode sessions = SessionMode::none;
     bool stateful = false;                  // the session's verdict holds for replies too; without a list as well
@@ -147,6 +151,8 @@ struct Tenant {
     // on, as one word) its rules look at. A memo answers only for packets that agree with the session's first one
     // there.
     std::uint64_t own_fields = 0;
+    // What its own addresses end with (end_bit): where a bit is not set, an address that ends so is none of them.
+    std::uint64_t local_ends = ~std::uint64_t{0};
     // Next hops that the list's rules name, by Treatment::next_hop; [0] is kNoNextHop. Null: none does.
     const std::uint16_t* policy_hops = nullptr;
 

@@ -60,7 +60,8 @@ bool is_link_local_group(const net::Address& address) noexcept {
     return twin_reason(known);
 }
 
-[[gnu::cold]] bool is_local(const Snapshot& snapshot, const Tenant& tenant, const net::Address& address) noexcept {
+[[gnu::cold]] bool is_local_by_route(const Snapshot& snapshot, const Tenant& tenant,
+                                     const net::Address& address) noexcept {
     std::uint16_t next_hop = kNoNextHop;
     const net::Address* const one = &address;
     tenant.fib->lookup({&one, 1}, {&next_hop, 1});

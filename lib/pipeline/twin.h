@@ -20,7 +20,11 @@ PuntReason twin_reason(const net::FlowKey& key) noexcept;
 std::optional<PuntReason> twin_takes_refused(const Snapshot& snapshot, Burst& burst, Burst::LaneIndex i,
                                              DropReason reason) noexcept;
 
-// The address is the tenant's own.
-bool is_local(const Snapshot& snapshot, const Tenant& tenant, const net::Address& address) noexcept;
+// The address is the tenant's own. Asked for each packet of a flood that a quota refuses, so the routes are asked only
+// where the tenant has an address that ends like it.
+bool is_local_by_route(const Snapshot& snapshot, const Tenant& tenant, const net::Address& address) noexcept;
+inline bool is_local(const Snapshot& snapshot, const Tenant& tenant, const net::Address& address) noexcept {
+    return (tenant.local_ends & end_bit(address)) != 0 && is_local_by_route(snapshot, tenant, address);
+}
 
 }  // namespace cachewire::pipeline

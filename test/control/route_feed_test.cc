@@ -160,6 +160,28 @@ TEST_CASE_METHOD(Fixture, "route feed: connected before configured before kernel
     CHECK(kind("red", "8.8.8.8") == NextHopKind::no_route);
 }
 
+TEST_CASE_METHOD(Fixture, "route feed: what the kernel calls its own is among the tenant's addresses", "[control]") {
+    const auto may_be_local = [this](const char* address) {
+        return (snapshot().tenants[slot("red")].local_ends & pipeline::end_bit(test::address(address))) != 0;
+    };
+    const auto local = [this](const char* prefix) {
+        feed.set_route(RouteSource::kernel, slot("red"), net::parse_prefix(prefix)->prefix, {{.local = true}});
+        REQUIRE(flush());
+    };
+    REQUIRE_FALSE(may_be_local("198.51.100.42"));
+    REQUIRE_FALSE(may_be_local("2001:db8::2b"));
+    local("198.51.100.42/32");
+    CHECK(kind("red", "198.51.100.42") == NextHopKind::local);
+    CHECK(may_be_local("198.51.100.42"));
+    CHECK(may_be_local("2001:db8::2a"));  // one that ends like it; its route says that it isn't
+    CHECK_FALSE(may_be_local("2001:db8::2b"));
+    load(kRouter);  // a reload keeps what came beside the configuration
+    CHECK(may_be_local("198.51.100.42"));
+    local("203.0.113.0/28");
+    CHECK(kind("red", "203.0.113.9") == NextHopKind::local);
+    CHECK(may_be_local("203.0.113.9"));
+}
+
 TEST_CASE_METHOD(Fixture, "route feed: at most twenty publications a second touch a VRF, and none is lost",
                  "[control]") {
     neighbor("10.0.0.20", mac(1));

@@ -94,6 +94,20 @@ TEST_CASE_METHOD(Fixture, "snapshot builder: routes know neighbours, own, broadc
     }
 }
 
+TEST_CASE_METHOD(Fixture, "snapshot builder: a tenant knows what its own addresses end with", "[control]") {
+    const auto snapshot = build(kRouter);
+    const auto may_be_local = [&](const char* address) {
+        return (snapshot->tenants[*builder.registry().tenants.find("red")].local_ends & pipeline::end_bit(test::address(address))) != 0;
+    };
+    for (const char* own : {"10.0.0.1", "192.0.2.1", "2001:db8::1"}) {
+        INFO(own);
+        REQUIRE(next_hop(*snapshot, own).kind == route::NextHopKind::local);
+        CHECK(may_be_local(own));
+    }
+    CHECK_FALSE(may_be_local("8.8.8.8"));
+    CHECK_FALSE(may_be_local("2001:db8::77"));
+}
+
 TEST_CASE_METHOD(Fixture, "snapshot builder: a next hop carries MACs and the interface's tag", "[control]") {
     const auto snapshot = build(kRouter);
     const route::NextHop& hop = next_hop(*snapshot, "8.8.8.8");

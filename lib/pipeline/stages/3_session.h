@@ -55,22 +55,18 @@ struct Session {
         const bool kill = snapshot.on_policy_change == OnPolicyChange::kill;
         if (kill || (tcp_flags & session::kTcpSyn) != 0) make_way(worker, snapshot, burst, looking);
 
-        Counts counts;
-        LaneSet slow;  // not served by its memo alone
+        // Not served by its memo alone. Looked at in a pass of their own, so that there is no call in this one.
+        LaneSet slow = apart;
         const Fast fast = fast_of(worker, snapshot);
         // Asked of the table and not of the routes: companions outlive the leak that made them.
         const bool adopts = worker.sessions->has_companions();
-        burst.filter([&](auto i) __attribute__((always_inline)) {
+        looking.for_each([&](auto i) __attribute__((always_inline)) {
             auto&& lane = burst.lane(i);
-            if (!apart.empty() && apart.contains(i)) [[unlikely]] {
-                slow.add(i);
-                return (lane.flags & kLaneBypass) == 0 || error_or_unknown(worker, snapshot, burst, i);
-            }
-            if (fast.hit(lane, burst.key(i), adopts)) [[likely]]
-                return true;
-            slow.add(i);
-            return without_memo(worker, snapshot, adopts, burst, i, counts);
+            slow.add_if(i, !fast.hit(lane, burst.key(i), adopts));
         });
+        Counts counts;
+        if (!slow.empty()) [[unlikely]]
+            take_slow(worker, snapshot, adopts, burst, slow, apart, counts);
         const LaneSet memoised = burst.live().without(slow);
         burst.set_memoised(memoised);
         worker.memo.hits.add(counts.hits + memoised.size());
@@ -260,10 +256,21 @@ struct Session {
                 snapshot.memoize && snapshot.shadow_check == 0};
     }
 
+    template <class Burst>
+    [[gnu::noinline]] static void take_slow(WorkerState& worker, const Snapshot& snapshot, bool adopts, Burst& burst,
+                                            LaneSet slow, LaneSet apart, Counts& counts) noexcept {
+        burst.filter(
+            slow, [&](auto i) __attribute__((always_inline)) {
+                if (apart.contains(i)) [[unlikely]]
+                    return (burst.lane(i).flags & kLaneBypass) == 0 || error_or_unknown(worker, snapshot, burst, i);
+                return without_memo(worker, snapshot, adopts, burst, i, counts);
+            });
+    }
+
     // All others that looked up: no session, another tenant's, or a memo that does not say everything.
     template <class Burst>
-    [[gnu::noinline]] static bool without_memo(WorkerState& worker, const Snapshot& snapshot, bool adopts, Burst& burst,
-                                               auto i, Counts& counts) noexcept {
+    [[gnu::always_inline]] static bool without_memo(WorkerState& worker, const Snapshot& snapshot, bool adopts,
+                                                    Burst& burst, auto i, Counts& counts) noexcept {
         auto&& lane = burst.lane(i);
         const session::Found found = worker.sessions->verify(lane.session, burst.key(i), lane.hash);
         lane.session = found.index;
@@ -282,8 +289,8 @@ struct Session {
     }
 
     template <class Burst>
-    static bool hit(WorkerState& worker, const Snapshot& snapshot, const Tenant& tenant, Burst& burst, auto i,
-                    session::Found found, Counts& counts) noexcept {
+    [[gnu::noinline]] static bool hit(WorkerState& worker, const Snapshot& snapshot, const Tenant& tenant, Burst& burst,
+                                      auto i, session::Found found, Counts& counts) noexcept {
         auto&& lane = burst.lane(i);
         const session::HotEntry& entry = worker.sessions->hot(found.index);
         if (found.reverse) lane.flags |= kLaneReverse;

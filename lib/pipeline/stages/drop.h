@@ -7,6 +7,7 @@
 #include <rte_mbuf.h>
 
 #include "pipeline/worker_state.h"
+#include "port/free_mbufs.h"
 
 namespace cachewire::pipeline::stages {
 
@@ -23,7 +24,8 @@ struct Drop {
             worker.tenants[lane.tenant].drops[static_cast<unsigned>(d.reason)].add(1);
             mbufs[n++] = lane.mbuf;
         }
-        rte_pktmbuf_free_bulk(mbufs.data(), n);
+        static_assert(kMaxLanes <= port::kMaxFree);
+        port::free_mbufs({mbufs.data(), n});
         worker.ledger.dropped += n;
         burst.clear_dropped();
     }

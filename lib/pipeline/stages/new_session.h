@@ -1,7 +1,7 @@
 #pragma once
 // SPDX-License-Identifier: BSD-3-Clause
 // What becomes of a packet that has no session: it may begin one (kLaneInstall), is judged alone, or is dropped by the
-// session stage before list and route are asked. Out of line, or every hit pays for keeping the arguments.
+// session stage before list and route are asked.
 #include "pipeline/drop_reason.h"
 #include "pipeline/snapshot.h"
 #include "pipeline/twin.h"
@@ -12,7 +12,7 @@ namespace cachewire::pipeline::stages {
 
 // What is for the router itself begins no session, so no quota is in its way.
 template <class Burst>
-[[gnu::noinline]] bool refuse_session(WorkerState& worker, const Snapshot& snapshot, Burst& burst, auto i) noexcept {
+bool refuse_session(WorkerState& worker, const Snapshot& snapshot, Burst& burst, auto i) noexcept {
     const std::uint16_t tenant = burst.lane(i).tenant;
     if (is_local(snapshot, snapshot.tenants[tenant], burst.key(i).dst)) {
         burst.lane(i).flags |= kLaneInstall;
@@ -23,8 +23,8 @@ template <class Burst>
 }
 
 template <class Burst>
-[[gnu::noinline]] bool without_session(WorkerState& worker, const Snapshot& snapshot, const Tenant& tenant,
-                                       Burst& burst, auto i) noexcept {
+[[gnu::always_inline]] inline bool without_session(WorkerState& worker, const Snapshot& snapshot, const Tenant& tenant,
+                                                   Burst& burst, auto i) noexcept {
     auto&& lane = burst.lane(i);
     const net::FlowKey& key = burst.key(i);
     if (tenant.sessions == SessionMode::track) {
