@@ -161,7 +161,7 @@ std::vector<Result> sweep_distances(unsigned pairs) {
         rigs.back()->evict(kEvict);
         variants.push_back({distance, [rig = rigs.back().get()] { return rig->pipeline(); }});
     }
-    const auto results = measure(variants, pairs);
+    auto results = measure(variants, pairs);
     print_table("flows: whole path by prefetch distance, 100 k sessions, frames in L3", results);
     const Result& best = *std::min_element(results.begin(), results.end(),
                                            [](const Result& a, const Result& b) { return a.ratio < b.ratio; });

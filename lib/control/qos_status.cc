@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,7 +39,7 @@ void add_counts(const View& v, std::uint16_t index, ByColour& counts) {
 }
 
 void write_counts(const ByColour& counts, Json& dict) {
-    for (std::size_t colour = 0; colour < counts.size(); ++colour) {
+    for (std::size_t colour = 0; colour < std::size(kVerbs); ++colour) {
         dict[std::string(kVerbs[colour]) + "_packets"] = counts[colour].packets;
         dict[std::string(kVerbs[colour]) + "_bytes"] = counts[colour].bytes;
     }

@@ -245,7 +245,9 @@ bool RouteFeed::flush(std::uint64_t now_ms) {
         return false;
     if (publisher_.reap() != 0) return false;
     Registry& registry = builder_.registry_;
-    Work work{std::make_unique<pipeline::Snapshot>(*publisher_.current()), registry.generations, {}, false, false};
+    Work work;
+    work.snapshot = std::make_unique<pipeline::Snapshot>(*publisher_.current());
+    work.generations_before = registry.generations;
     reclaim(now_ms, work);
     for (auto& [tenant, queue] : queues_) {
         if (!is_due(queue)) continue;

@@ -6,7 +6,6 @@
 namespace {
 
 using cachewire::test::kPort;
-using cachewire::test::kRouter;
 using cachewire::test::WrongFile;
 
 const WrongFile kWrongLoopbacks[] = {

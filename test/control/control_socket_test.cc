@@ -193,7 +193,7 @@ TEST_CASE("control socket: a client that reads slowly or not at all stops nobody
 
     SECTION("it gets all of it once it reads") {
         std::size_t bytes = 0;
-        for (int i = 0; i < 1000 && bytes < 2 * (4u << 20); ++i) {
+        for (int i = 0; i < 1000 && bytes < std::size_t{8} << 20; ++i) {
             bytes += slow.receive().size();
             turn(*socket);
         }

@@ -238,7 +238,7 @@ TEST_CASE("fragments: a flood of first pieces takes no memory and no mbuf", "[me
         rig.runner.advance(*rig.snapshot, 6);
         CHECK(rig.send(rig.piece(32, false, kDatagrams - 1)) == "acl_default");
     }
-    CHECK(sent == 3 * (kDatagrams + (kDatagrams + 6) / 7 + 2 * (kDatagrams / 5)));
+    CHECK(sent == std::size_t{3} * (kDatagrams + (kDatagrams + 6) / 7 + 2 * (kDatagrams / 5)));
 }
 
 TEST_CASE("fragments: fragment rules judge the pieces of a session, both ways", "[memo]") {

@@ -155,7 +155,7 @@ TEST_CASE("handoff: every reply finds its session, whichever worker received it"
         CHECK(hits == kFlows);
         const auto ledger = rig.ledger();
         check_closed(ledger);
-        CHECK(ledger.tx == 2 * kFlows);
+        CHECK(ledger.tx == std::size_t{2} * kFlows);
         CHECK(ledger.held == 0);
         CHECK(rig.mbufs_out() == 0);
     }
@@ -260,7 +260,7 @@ TEST_CASE("handoff: pieces and ICMP errors reach the owner of the session they b
         }
         INFO(workers << " workers, rss " << seed.rss.in_use());
         CHECK(rig.exchange(rig.west, rig.east, forward).size() == kFlows);
-        CHECK(rig.exchange(rig.east, rig.west, pieces).size() == 3 * kFlows);
+        CHECK(rig.exchange(rig.east, rig.west, pieces).size() == std::size_t{3} * kFlows);
         CHECK(rig.exchange(rig.east, rig.west, errors).size() == kFlows);
         CHECK(rig.sessions() == kFlows);
         rig.stop();

@@ -7,7 +7,6 @@
 namespace cachewire {
 namespace {
 
-using test::Arrival;
 using test::Bytes;
 
 const char* const kHead = R"(version: 1

@@ -21,8 +21,7 @@ constexpr const char* kDetour = "02 00 00 00 00 20";   // 10.0.1.10
 constexpr const char* kHost = "02 00 00 00 00 09";     // 10.0.0.9
 
 struct Parts {
-    std::string qos = "", list = "stateful: true, rules: [{action: permit, in: lan}]", tenant = "", lan = "", wan = "",
-                global = "", neighbor = "";
+    std::string qos, list = "stateful: true, rules: [{action: permit, in: lan}]", tenant, lan, wan, global, neighbor;
 };
 
 std::string text_of(const Parts& parts) {
@@ -183,7 +182,7 @@ TEST_CASE("qos path: what exceeds is remarked, what violates dropped, and the ch
     const auto index = rig.policer(control::PolicerUse::tenant_in, "", rig.builder.tenant("red"));
     CHECK(rig.policers().states[index].conform_packets.read() == 1);
     CHECK(rig.policers().exceeds[index].packets.read() == 2);
-    CHECK(rig.policers().exceeds[index].bytes.read() == 2 * 54);
+    CHECK(rig.policers().exceeds[index].bytes.read() == 108);
     CHECK(rig.policers().states[index].violate_packets.read() == 1);
 }
 

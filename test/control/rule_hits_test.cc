@@ -10,7 +10,6 @@ namespace cachewire {
 
 namespace {
 
-using test::Arrival;
 using test::PacketBuilder;
 
 using test::kInside;
@@ -85,7 +84,7 @@ TEST_CASE("rule hits: a stateful list counts both directions for the rule that l
     CHECK(rig.udp(99) == "acl_default");
     CHECK(rig.hits(0).packets == 7);
     CHECK(rig.hits(0).sessions == 1);
-    CHECK(rig.hits(0).bytes == 7 * 50);
+    CHECK(rig.hits(0).bytes == 350);
     CHECK(rig.hits(1).packets == 2);
     CHECK(rig.hits(1).sessions == 0);
     CHECK(rig.hits(2).packets == 1);  // the default

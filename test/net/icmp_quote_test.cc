@@ -77,7 +77,7 @@ TEST_CASE("icmp quote: reads nothing past its end, whatever stands in it", "[net
             if (below(2) != 0) packet.destination_options();
             if (below(4) == 0) packet.fragment(static_cast<std::uint16_t>(below(2)), below(2) != 0);
         } else {
-            packet.ip4("10.0.0.9", "198.18.0.1", {.options = Bytes(4 * below(11), 1)});
+            packet.ip4("10.0.0.9", "198.18.0.1", {.options = Bytes(std::size_t{4} * below(11), 1)});
         }
         Bytes quote = without_ethernet(packet.udp(1000, 53).payload(below(8)));
         for (unsigned n = below(4); n > 0; --n)

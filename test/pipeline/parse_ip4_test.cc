@@ -122,7 +122,7 @@ TEST_CASE("parse: the IPv4 checksum is verified unless the device said what it f
     const Bytes good = udp4();
     const Bytes good_options = udp4(with_options({148, 4, 0, 0}));
     for (const Bytes& packet : {good, good_options}) {
-        const std::size_t header = 4u * (packet[14] & 15u);
+        const std::size_t header = std::size_t{4} * (packet[14] & 15u);
         for (std::size_t bit = 0; bit < 8 * header; ++bit) {
             Bytes broken = packet;
             broken[14 + bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);

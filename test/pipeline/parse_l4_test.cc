@@ -44,7 +44,7 @@ TEST_CASE("parse: a TCP data offset under 20 bytes or past the segment is malfor
         std::vector<test::DropCase> cases;
         for (unsigned words = 0; words < 16; ++words) {
             for (const std::size_t payload : {0u, 3u, 4u, 40u}) {
-                const bool right = words >= 5 && words * 4 <= 20 + payload;
+                const bool right = words >= 5 && std::size_t{4} * words <= 20 + payload;
                 cases.push_back({"offset " + std::to_string(words) + ", payload " + std::to_string(payload),
                                  tcp(static_cast<std::uint8_t>(words), payload),
                                  right ? std::nullopt : std::optional(DropReason::tcp_data_offset)});

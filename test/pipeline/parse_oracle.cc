@@ -102,7 +102,7 @@ class Slow {
         const std::size_t available = frame_.size() - at;
         require(available >= 20, DropReason::ip4_truncated);
         require(one(at) / 16 == 4, DropReason::ip4_version);
-        const std::size_t header = one(at) % 16 * 4;
+        const std::size_t header = std::size_t{4} * (one(at) % 16);
         require(header >= 20 && header <= available, DropReason::ip4_header_length);
         ip4_options(at + 20, at + header);
         unsigned long sum = 0;
@@ -110,7 +110,7 @@ class Slow {
         require(sum % 65535 == 0, DropReason::ip4_checksum);
         const std::size_t total = two(at + 2);
         require(total >= header && total <= available, DropReason::ip4_total_length);
-        const std::size_t offset = two(at + 6) % 8192 * 8;
+        const std::size_t offset = std::size_t{8} * (two(at + 6) % 8192);
         const bool more = (two(at + 6) & 0x2000) != 0;
         if (more) require((total - header) % 8 == 0, DropReason::fragment_length);
         if (more || offset != 0) require(offset + total <= 65535, DropReason::fragment_length);
@@ -184,7 +184,7 @@ class Slow {
         while (offset == 0 && (next == 0 || next == 43 || next == 44 || next == 51 || next == 60)) {
             require(at + 8 <= end, DropReason::ip6_extension_truncated);
             require(++count <= 8 && at + 8 - ip - 40 <= 256, DropReason::ip6_extension_limit);
-            std::size_t size = (one(at + 1) + 1) * 8;
+            std::size_t size = std::size_t{8} * (one(at + 1) + 1);
             if (next == 44) size = 8;
             if (next == 51) {
                 require(one(at + 1) >= 1, DropReason::ip6_extension_truncated);
@@ -198,7 +198,7 @@ class Slow {
             if (next == 44) {
                 require(!fragment, DropReason::ip6_extension_order);
                 fragment = true;
-                offset = two(at + 2) / 8 * 8;
+                offset = std::size_t{8} * (two(at + 2) / 8);
                 more = two(at + 2) % 2 == 1;
                 const std::size_t data = end - (at + 8);
                 require(!more || data % 8 == 0, DropReason::fragment_length);
@@ -264,7 +264,7 @@ class Slow {
         const std::size_t size = end - at;
         if (proto == 6) {
             require(size >= 20, DropReason::l4_truncated);
-            const std::size_t header = one(at + 12) / 16 * 4;
+            const std::size_t header = std::size_t{4} * (one(at + 12) / 16);
             require(header >= 20 && header <= size, DropReason::tcp_data_offset);
             out_.key.tcp_flags = frame_[at + 13];
             ports(at, at + 2);

@@ -80,7 +80,7 @@ void mutate(Bytes& frame, std::mt19937_64& random) {
 
 void put_checksum_right(Bytes& frame, std::size_t ip) {
     if (frame.size() < ip + 20) return;
-    const std::size_t header = std::min<std::size_t>((frame[ip] & 15u) * 4u, frame.size() - ip);
+    const std::size_t header = std::min<std::size_t>(std::size_t{4} * (frame[ip] & 15u), frame.size() - ip);
     if (header < 20) return;
     frame[ip + 10] = frame[ip + 11] = 0;
     const std::uint16_t sum = net::checksum(std::span(frame).subspan(ip, header));

@@ -82,7 +82,7 @@ TEST_CASE("qos stage: time is the burst's", "[pipeline]") {
     CHECK(rig.worker->burst.size() == 2);
     rig.pass({1});
     CHECK(rig.worker->burst.size() == 0);
-    CHECK(rig.worker->policers.states[0].conform_bytes.read() == 4 * 86);
+    CHECK(rig.worker->policers.states[0].conform_bytes.read() == 344);
 }
 
 }  // namespace cachewire::pipeline

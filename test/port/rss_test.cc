@@ -19,7 +19,6 @@
 #include "support/random.h"
 
 using namespace cachewire;
-using port::RssDevice;
 using test::FakeRss;
 
 namespace {

@@ -162,7 +162,7 @@ TEST_CASE("scheduler: an lcore that comes late makes up for a burst, however lon
 }
 
 TEST_CASE("scheduler: a short frame on the wire counts as 60 bytes and the gap", "[qos]") {
-    SchedulerRig rig({84 * 8 * 1000, 0, true, {strict_class(0)}}, [] { return 42u; });
+    SchedulerRig rig({std::uint64_t{84} * 8 * 1000, 0, true, {strict_class(0)}}, [] { return 42u; });
     rig.fill(0, 1000);
     while (!rig.go().empty()) {
     }

@@ -9,7 +9,6 @@
 using namespace cachewire;
 using session::Found;
 using session::OutcomeTable;
-using session::State;
 using session::Table;
 using Insert = session::Table::Insert;
 

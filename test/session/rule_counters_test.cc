@@ -50,7 +50,7 @@ TEST_CASE("rule counters: a session's packets reach its rule when flushed, judge
     CHECK(rig.packets(7) == 0);
     rig.table.flush(a);
     CHECK(rig.packets(7) == 5);
-    CHECK(rig.rules.hits(7).bytes.read() == 5 * kLength);
+    CHECK(rig.rules.hits(7).bytes.read() == std::uint64_t{5} * kLength);
     rig.touch(a);
     rig.judge(a, 300);  // in the second chunk
     CHECK(rig.packets(7) == 6);

@@ -130,7 +130,7 @@ TEST_CASE("table: its capacity fits, one more does not, and what is erased is fr
     CHECK(table.stats().active == 0);
     for (std::uint32_t i = 0; i < kCapacity; ++i) add(table, test::pool_key(kCapacity + i, true));
     CHECK(table.stats().active == kCapacity);
-    CHECK(table.stats().created == 2 * kCapacity);
+    CHECK(table.stats().created == std::uint64_t{2} * kCapacity);
 }
 
 TEST_CASE("table: a new session holds the key and its first packet's fields, and nothing else", "[session]") {

@@ -50,7 +50,7 @@ MbufPtr make_mbuf(std::span<const std::uint8_t> bytes, std::span<const std::size
         if (!first) {
             first = std::move(segment);
         } else if (rte_pktmbuf_chain(first.get(), segment.get()) == 0) {
-            segment.release();  // the chain's now
+            static_cast<void>(segment.release());  // the chain's now
         } else {
             throw std::length_error("more segments than a chain holds");
         }

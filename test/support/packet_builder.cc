@@ -264,7 +264,8 @@ Bytes PacketBuilder::bytes() const {
     for (auto f = fix_ups_.rbegin(); f != fix_ups_.rend(); ++f) {
         switch (f->what) {
             case Fix::ip4_checksum: {
-                const std::size_t header = std::min<std::size_t>((out[f->layer] & 15u) * 4u, end - f->layer);
+                const std::size_t header =
+                    std::min<std::size_t>(std::size_t{4} * (out[f->layer] & 15u), end - f->layer);
                 store_checksum(out, f->layer + 10, net::checksum(std::span(out).subspan(f->layer, header)));
                 break;
             }
