@@ -18,7 +18,9 @@ struct Options {
     // Run this many slices of one variant alone, for callgrind. flows and session: of the last one.
     unsigned only_slices = 0;
     std::string only_variant;
-    std::string peer, cachewire;  // peer: the other forwarder's command; our program, if not the one beside this
+    std::vector<std::string> peers;  // peer: NAME=COMMAND of other forwarders
+    std::string cachewire;           // peer: our program, if not the one beside this
+    unsigned starts = 0;             // peer: of each program; 0: as --quick says
 };
 
 // Per-packet metadata in a descriptor and the session, against the same in mbuf dynamic fields.
@@ -42,7 +44,7 @@ std::vector<Result> memo(const Options& options);
 std::vector<Result> reload(const Options& options);
 // What a tenant feels of another one's flood on the same worker.
 std::vector<Result> noisy(const Options& options);
-// Another forwarder beside cachewire on the same memif ports. Not one of `all`.
+// Other forwarders beside cachewire on the same memif ports. Not one of `all`.
 std::vector<Result> peer(const Options& options);
 // Policing against rte_meter's own call, and one rate over two lcores against one.
 std::vector<Result> qos(const Options& options);

@@ -56,6 +56,9 @@ nlohmann::ordered_json to_json(const std::string& claim, const std::vector<Resul
                                           {"cycles_per_packet", r.cycles_per_packet},
                                           {"spread", r.spread},
                                           {"ratio", r.ratio}};
+        if (!r.starts.empty()) variant["starts"] = r.starts;
+        if (!r.frames.empty()) variant["frames"] = r.frames;
+        if (!r.failure.empty()) variant["failure"] = r.failure;
         if (!r.stages.empty()) variant["stages"] = to_json(r.stages);
         variants.push_back(std::move(variant));
     }

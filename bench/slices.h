@@ -30,6 +30,9 @@ struct Result {
     double ratio = 1;               // median of (this slice / the first variant's slice beside it)
     double difference = 0;          // median of (this slice - the first variant's slice beside it), cycles a packet
     std::vector<StageCost> stages;  // simulated, where --cachesim asked for it
+    std::vector<double> starts{};   // peer: Mpps by start
+    std::string frames{};           // peer: how they come out of it
+    std::string failure{};          // peer: why it was not measured, or not to the end
 };
 
 // For --quick: from now on no measurement takes longer than a tenth of `seconds`, and past them all none takes more
