@@ -52,7 +52,7 @@ std::uint64_t PeerProgram::busiest_thread_ns() const {
     std::uint64_t most = 0;
     std::error_code gone;  // processes come and go meanwhile
     for (const auto& process : fs::directory_iterator("/proc", gone)) {
-        const pid_t pid = std::atoi(process.path().filename().c_str());
+        const auto pid = static_cast<pid_t>(std::strtol(process.path().filename().c_str(), nullptr, 10));
         if (pid <= 0 || getpgid(pid) != pid_) continue;
         for (const auto& thread : fs::directory_iterator(process.path() / "task", gone)) {
             std::ifstream file(thread.path() / "schedstat");

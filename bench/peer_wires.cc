@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 // Large bursts: each costs a line of the ring's that the forwarder has, and one as fast as the sender would be
 // measured by how often they take it from each other.
-constexpr unsigned kPeerRing = 1024, kPeerBurst = 128, kMostQueues = 8;
+constexpr unsigned kPeerRing = 1024, kPeerBurst = 256, kMostQueues = 8;
 // A ring lasts for 50 us at 20 Mpps.
 constexpr unsigned kFullMicroseconds = 2;
 constexpr auto kAnswerTime = std::chrono::seconds(3);
