@@ -82,8 +82,8 @@ class Table {
     void configure(const Settings& settings, std::uint64_t version) noexcept;
     [[nodiscard]] std::uint64_t settings_version() const noexcept { return settings_version_; }
 
-    // In passes over the burst: fetch both buckets `ahead` keys ahead of matching their tags, which fetches hot
-    // entries; then verify keys. Spans of equal size, at most kMaxLookup.
+    // In passes over the burst: fetch buckets `ahead` keys ahead of matching their tags, which fetches hot entries;
+    // then verify keys. Spans of equal size, at most kMaxLookup.
     void lookup(std::span<const net::FlowKey* const> keys, std::span<const std::uint32_t> hashes,
                 std::span<Found> found, unsigned ahead = kDefaultAhead) noexcept;
     // What lookup() is made of, for who goes by lanes. Of `lanes` (bits), those below `ahead` have had
