@@ -51,19 +51,18 @@ QuotaCredit::~QuotaCredit() {
 
 bool QuotaCredit::ask(std::size_t tenant, const Quota& quota, std::uint64_t now_tsc) noexcept {
     Credit& credit = credits_[tenant];
-    refused_tenant_ = tenant;
-    refused_tsc_ = now_tsc;
-    refused_quota_ = quota;
     credit.chunk = chunk_of(quota.sessions);
     if (credit.sessions == 0) credit.sessions = shared_->reserve(tenant, quota.sessions, credit.chunk);
-    if (credit.sessions == 0) return false;
-    if (quota.new_per_second != Quota::kUnlimited && credit.beginnings == 0) {
+    if (credit.sessions != 0 && quota.new_per_second != Quota::kUnlimited && credit.beginnings == 0)
         credit.beginnings =
             shared_->take_new(tenant, quota.new_per_second, tsc_hz_, now_tsc, chunk_of(quota.new_per_second));
-        if (credit.beginnings == 0) return false;
+    const bool has_both = credit.sessions != 0 && (quota.new_per_second == Quota::kUnlimited || credit.beginnings != 0);
+    if (!has_both) {
+        refused_tenant_ = tenant;
+        refused_tsc_ = now_tsc;
+        refused_quota_ = quota;
     }
-    refused_tenant_ = kNobody;
-    return true;
+    return has_both;
 }
 
 bool QuotaCredit::take(std::size_t tenant, const Quota& quota, std::uint64_t now_tsc) noexcept {

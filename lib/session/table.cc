@@ -307,6 +307,7 @@ void Table::restart(std::uint32_t index, OutcomeTable& outcomes, const net::Flow
 }
 
 void Table::flush(std::uint32_t index) noexcept {
+    if ((hot_[index].packets[0] | hot_[index].packets[1]) == 0) return;
     const std::array<Moved, 2> moved = move_counts(index);
     if (rule_counters_ == nullptr) return;
     for (const bool reverse : {false, true})
