@@ -34,21 +34,13 @@ struct Acl {
         if (!snapshot.blocks.empty()) [[unlikely]]
             drop_blocked(snapshot, burst);
         // The session stage has dropped what a fresh memo denies. Where all lanes have one, nothing is left to do.
-        LaneSet own, stale;
-        for (const auto i : burst.live().without(burst.memoised())) {
-            const std::uint16_t flags = burst.lane(i).flags;
-            if ((flags & kLaneStale) != 0) {
-                stale.add(i);
-            } else if ((flags & kLaneVerdictKnown) == 0) {
-                own.add(i);
-            }
-        }
+        const LaneSet lanes = burst.live().without(burst.memoised());
+        if (lanes.empty()) [[likely]]
+            return;
         Denied denied;
-        if (!own.empty()) judge_packets(worker, snapshot, burst, own, denied);
+        const LaneSet stale = judge_packets(worker, snapshot, burst, lanes, denied);
         if (!stale.empty()) judge_sessions(worker, snapshot, burst, stale, denied);
-        if (denied.any.empty()) return;
-        burst.filter([&](auto i) {
-            if (!denied.any.contains(i)) return true;
+        burst.filter(denied.any, [&](auto i) {
             auto&& lane = burst.lane(i);
             count_rule(worker, burst, i, snapshot.tenants[lane.tenant].rule_id(lane.rule));
             return refuse(burst, i, denial_of(lane.rule, denied.rejected.contains(i)));
@@ -78,14 +70,20 @@ struct Acl {
     // Copies of keys that have to say more than the packet's own.
     using Copies = base::ScratchArray<net::FlowKey, kMaxLanes>;
 
-    // Each packet by its own key.
+    // Each packet by its own key, but for those whose verdict is known and for those whose session has to be judged:
+    // returns the latter.
     template <class Burst>
-    static void judge_packets(WorkerState& worker, const Snapshot& snapshot, Burst& burst, LaneSet lanes,
-                              Denied& denied) noexcept {
+    static LaneSet judge_packets(WorkerState& worker, const Snapshot& snapshot, Burst& burst, LaneSet lanes,
+                                 Denied& denied) noexcept {
+        LaneSet stale;
         acl::Batch batch;
         Copies copies;
         lanes.for_each([&](auto i) {
             auto&& lane = burst.lane(i);
+            if ((lane.flags & (kLaneStale | kLaneVerdictKnown)) != 0) {
+                stale.add_if(i, (lane.flags & kLaneStale) != 0);
+                return;
+            }
             const acl::Classifier* list = snapshot.tenants[lane.tenant].acl;
             const net::FlowKey* key = &burst.key(i);
             if (list != nullptr && list->uses_egress()) [[unlikely]]
@@ -103,6 +101,7 @@ struct Acl {
             lane.policy_hop = tenant.policy_hops[verdict.treatment.next_hop];
             lane.flags &= static_cast<std::uint16_t>(~kLaneRouteKnown);
         });
+        return stale;
     }
 
     // Each session by its forward key and first-packet fields, and its memo is renewed: a deny as well, so that its
