@@ -22,7 +22,7 @@ inline void free_mbufs(std::span<rte_mbuf* const> mbufs) noexcept {
             rte_pktmbuf_free(mbuf);
             continue;
         }
-        if (mbuf->pool != pool) [[unlikely]] {
+        if (n == 0 || mbuf->pool != pool) [[unlikely]] {
             if (n != 0) rte_mempool_put_bulk(pool, simple.data(), n);
             pool = mbuf->pool;
             n = 0;
