@@ -160,7 +160,8 @@ unsigned PeerWires::receive(unsigned side) {
     std::array<rte_mbuf*, kPeerBurst> burst;
     unsigned received = 0;
     const PeerPort& port = *ports_[side];
-    for (std::uint16_t queue = 0; queue < port.rx_queues(); ++queue)
+    const auto queues = static_cast<std::uint16_t>(port.rx_queues());
+    for (std::uint16_t queue = 0; queue < queues; ++queue)
         for (std::uint16_t n = kPeerBurst; n == kPeerBurst;) {
             n = rte_eth_rx_burst(port.id(), queue, burst.data(), kPeerBurst);
             if (n != 0 && side == 1 && change_.empty()) note_change(*burst[0]);
