@@ -46,4 +46,9 @@ Related find_quoted_session(WorkerState& worker, const net::HashSeed& seed, cons
 std::optional<std::uint32_t> quoted_hash(const net::HashSeed& seed, const HeaderPlace& at,
                                          const net::FlowKey& key) noexcept;
 
+// A later piece repeats its first piece's flags, for the rules. To the session they have been said once.
+inline std::uint8_t own_tcp_flags(const net::FlowKey& key) noexcept {
+    return (key.match_flags & net::kLaterFragment) != 0 ? 0 : key.tcp_flags;
+}
+
 }  // namespace cachewire::pipeline

@@ -24,11 +24,6 @@
 
 namespace cachewire::pipeline::stages {
 
-// A later piece repeats its first piece's flags, for the rules. To the session they have been said once.
-inline std::uint8_t own_tcp_flags(const net::FlowKey& key) noexcept {
-    return (key.match_flags & net::kLaterFragment) != 0 ? 0 : key.tcp_flags;
-}
-
 struct Session {
     static constexpr StageId kId = StageId::session;
     static constexpr FieldSet kReads = field::key | field::hash | field::tenant | field::frame_length | field::mbuf |
