@@ -112,18 +112,25 @@ std::vector<StageCost> costs_of(const Profile& profile, double packets) {
 
 std::vector<StageCost> simulate(const std::string& claim, const std::string& variant, unsigned slices,
                                 unsigned packets) {
-    const auto base = std::filesystem::temp_directory_path() / fmt::format("cachewire-bench-{}", getpid());
+    const auto base = std::filesystem::temp_directory_path() / fmt::format("cachewire-bench-{:08}", getpid());
     const std::string out = base.string() + ".callgrind", log = base.string() + ".log";
+    // Where the stack begins, and so which lines of L1 it shares with what, depends on the length of the environment
+    // and of the program's path: up to 0.8 lines a packet. So both have one length everywhere.
+    const std::string self = base.string();
+    std::error_code ignored;
+    std::filesystem::remove(self, ignored);
+    std::filesystem::create_symlink(std::filesystem::read_symlink("/proc/self/exe"), self);
     // Without address randomisation: DPDK wants its memory where valgrind would not put it.
     const std::string command = fmt::format(
-        "setarch -R valgrind --tool=callgrind --callgrind-out-file={} --compress-strings=no --compress-pos=no "
+        "env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin setarch -R valgrind --tool=callgrind --callgrind-out-file={} "
+        "--compress-strings=no --compress-pos=no "
         "--cache-sim=yes --I1=32768,8,64 --D1=32768,8,64 --LL=2097152,16,64 --collect-atstart=no "
         "'--toggle-collect=*measured_by_stage*' {} {} --only-variant '{}' --only-slices {} > {} 2>&1",
-        out, std::filesystem::read_symlink("/proc/self/exe").string(), claim, variant, slices, log);
+        out, self, claim, variant, slices, log);
     const int status = std::system(command.c_str());
     const Profile profile(out);
-    std::error_code ignored;
     std::filesystem::remove(out, ignored);
+    std::filesystem::remove(self, ignored);
     if (status != 0 || profile.empty()) {
         fmt::print("\n{}, {}: no simulated misses; is valgrind installed? {} has what it said\n", claim, variant, log);
         return {};
