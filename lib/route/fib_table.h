@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "route/end_routes.h"
 #include "route/family.h"
 #include "route/fib.h"
 
@@ -27,7 +28,7 @@ class FibTable {
     // Room for `routes` prefixes and `groups` second-level groups. Throws base::MachineError when there is no memory.
     FibTable(unsigned routes, std::uint32_t groups, int socket)
         : memory_bytes_(F::memory_bytes(routes, groups)),
-          fib_(F::create(unique_fib_name().c_str(), socket, routes + 1, groups)) {
+          fib_(F::create(unique_fib_name().c_str(), socket, routes + 1 + EndRoutes::kPieces, groups)) {
         if (fib_ == nullptr) {
             throw base::MachineError(std::string(F::kName) + " FIB: no memory for " +
                                      std::to_string(memory_bytes_ >> 20) + " MiB; give EAL more (-m, huge pages)");
@@ -42,15 +43,15 @@ class FibTable {
 
     // Adds or replaces.
     [[nodiscard]] bool set(const net::Prefix& prefix, std::uint16_t next_hop) {
-        if (prefix.length > 24 && F::exact(fib_, prefix) == nullptr) {
-            if (!add_long(prefix, next_hop)) return false;
-        }
-        // A replacement that finds no free group returns 0 and keeps the old next hop in the RIB.
-        return F::add(fib_, prefix, next_hop) == 0 && holds(prefix, next_hop);
+        if constexpr (F::kFamily == net::Family::ip4)
+            if (const unsigned k = end_.note(prefix, next_hop); k != 0) return write_end(k);
+        return write(prefix, next_hop);
     }
 
     [[nodiscard]] bool remove(const net::Prefix& prefix) {
-        if (prefix.length == 0) return set(prefix, 0);
+        if (prefix.length == 0) return write(prefix, 0);
+        if constexpr (F::kFamily == net::Family::ip4)
+            if (const unsigned k = end_.note(prefix, std::nullopt); k != 0) return write_end(k);
         return F::remove(fib_, prefix) == 0;
     }
 
@@ -62,6 +63,25 @@ class FibTable {
     [[nodiscard]] std::size_t memory_bytes() const noexcept { return memory_bytes_; }
 
   private:
+    [[nodiscard]] bool write(const net::Prefix& prefix, std::uint16_t next_hop) {
+        if (prefix.length > 24 && F::exact(fib_, prefix) == nullptr) {
+            if (!add_long(prefix, next_hop)) return false;
+        }
+        // A replacement that finds no free group returns 0 and keeps the old next hop in the RIB.
+        return F::add(fib_, prefix, next_hop) == 0 && holds(prefix, next_hop);
+    }
+
+    // The pieces from the k-th on, as they have to be now.
+    [[nodiscard]] bool write_end(unsigned k) {
+        for (; k <= 32; ++k) {
+            const std::optional<std::uint16_t> wanted = end_.piece(k);
+            if (wanted && !write(EndRoutes::piece_prefix(k), *wanted)) return false;
+            if (!wanted && end_.written[k] && F::remove(fib_, EndRoutes::piece_prefix(k)) != 0) return false;
+            end_.written[k] = wanted.has_value();
+        }
+        return true;
+    }
+
     static net::Prefix everything() {
         net::Prefix p;
         p.family = F::kFamily;
@@ -100,6 +120,7 @@ class FibTable {
 
     std::size_t memory_bytes_;
     typename F::Fib* fib_;
+    EndRoutes end_;
 };
 
 }  // namespace cachewire::route

@@ -44,6 +44,37 @@ TEST_CASE("fib: random batches give what walking all routes gives", "[route]") {
     }
 }
 
+// rte_fib writes over its whole table when a prefix changes that ends at 255.255.255.255 and has one inside that ends
+// there too (22.11, 24.11).
+TEST_CASE("fib: routes that reach the end of the address space change like any other", "[route]") {
+    ensure_eal();
+    for (const Form& form : kForms) {
+        INFO(form.name);
+        Vrf vrf("end", options(form));
+        RandomRoutes random(random_engine());
+        Routes oracle;
+        const auto change = [&](const char* prefix, std::optional<std::uint16_t> next_hop) {
+            INFO(prefix << (next_hop ? " changes" : " goes"));
+            const std::vector<RouteChange> batch = {{net::parse_prefix(prefix)->prefix, next_hop}};
+            apply_to(oracle, batch);
+            publish(vrf, batch);
+            REQUIRE(vrf.routes() == oracle);
+            check_against_naive(*vrf.view(), oracle, random);
+        };
+        change("10.1.2.0/25", 9);
+        for (const char* prefix : {"0.0.0.0/0", "128.0.0.0/1", "192.0.0.0/2", "240.0.0.0/4", "255.0.0.0/8",
+                                   "255.255.255.0/24", "255.255.255.128/25", "255.255.255.255/32", "0.0.0.0/1",
+                                   "128.0.0.0/2", "224.0.0.0/4", "255.255.255.254/32"})
+            change(prefix, static_cast<std::uint16_t>(1 + oracle.size()));
+        for (const char* prefix : {"0.0.0.0/0", "240.0.0.0/4", "128.0.0.0/1", "255.255.255.128/25", "0.0.0.0/1"})
+            change(prefix, 20);
+        for (const char* prefix : {"128.0.0.0/2", "255.0.0.0/8", "128.0.0.0/1", "0.0.0.0/0", "255.255.255.254/32",
+                                   "224.0.0.0/4", "192.0.0.0/2", "240.0.0.0/4", "0.0.0.0/1", "255.255.255.255/32"})
+            change(prefix, std::nullopt);
+        CHECK(one(*vrf.view(), "10.1.2.3") == 9);
+    }
+}
+
 TEST_CASE("fib: the slow look-up gives the same routes as the view", "[route]") {
     ensure_eal();
     RandomRoutes random(random_engine());
@@ -74,10 +105,10 @@ TEST_CASE("fib: a default route matches what nothing else covers, first or last"
         CHECK(one(*first.view(), "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff") == 8);
 
         Vrf last("last", options(form));
-        publish(last, {add("255.255.255.255/32", 1), add("10.0.0.0/8", 2), add("ffff::/16", 3)});
+        publish(last, {add("255.255.255.254/32", 1), add("10.0.0.0/8", 2), add("ffff::/16", 3)});
         publish(last, {add("0.0.0.0/0", 7), add("::/0", 8)});
-        CHECK(one(*last.view(), "255.255.255.255") == 1);
-        CHECK(one(*last.view(), "255.255.255.254") == 7);
+        CHECK(one(*last.view(), "255.255.255.254") == 1);
+        CHECK(one(*last.view(), "255.255.255.253") == 7);
         CHECK(one(*last.view(), "10.255.255.255") == 2);
         CHECK(one(*last.view(), "11.0.0.0") == 7);
         CHECK(one(*last.view(), "ffff::1") == 3);

@@ -152,7 +152,9 @@ inline std::vector<Address> probes(const Routes& routes, RandomRoutes& random) {
 }
 
 inline void check_against_naive(const FibView& view, const Routes& routes, RandomRoutes& random) {
-    const auto addresses = probes(routes, random);
+    auto addresses = probes(routes, random);
+    // The limited broadcast is never looked up, and rte_fib can't be trusted with it (route/end_routes.h).
+    std::erase(addresses, Address::from_v4(0xffffffff));
     const auto found = bulk(view, addresses);
     for (std::size_t i = 0; i < addresses.size(); ++i) {
         if (found[i] != naive(routes, addresses[i])) {
